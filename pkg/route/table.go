@@ -1,0 +1,78 @@
+// Package route is the one table of HTTP routes: services mount their handlers from it, the gateway routes and
+// classifies by it, and documents are printed from it. It knows nothing of handlers.
+package route
+
+// Role is the service that owns a route.
+type Role string
+
+// The roles of a cell. Every marks the rows that each service answers for itself.
+const (
+	Ingest     Role = "ingest"
+	Deliver    Role = "deliver"
+	Maintainer Role = "maintainer"
+	Console    Role = "console"
+	Every      Role = "every service"
+)
+
+// Level is the access a caller needs when authentication is on.
+type Level string
+
+// The access levels of contract/admin.md section 3.
+const (
+	Public    Level = "public"
+	ReadOnly  Level = "read-only"
+	WriteOnly Level = "write-only"
+	ReadWrite Level = "read-write"
+	Admin     Level = "admin"
+)
+
+// Class groups routes by what they cost a tenant.
+type Class string
+
+// The classes the gateway accounts by.
+const (
+	ClassPush   Class = "push"
+	ClassPop    Class = "pop"
+	ClassAck    Class = "ack"
+	ClassManage Class = "manage"
+	ClassHealth Class = "health"
+)
+
+// Row is one route. Path is in gin's form: ":name" is one percent-encoded segment.
+type Row struct {
+	Name   string // what handlers register under
+	Method string
+	Path   string
+	Role   Role
+	Level  Level
+	Tenant bool // names in the request belong to a tenant
+	Class  Class
+}
+
+// Table is every route served, in the order in which documents print it.
+var Table = []Row{
+	{"push", "POST", "/api/v1/push", Ingest, WriteOnly, true, ClassPush},
+
+	{"pop_discover", "GET", "/api/v1/pop", Deliver, ReadWrite, true, ClassPop},
+	{"pop_queue", "GET", "/api/v1/pop/queue/:queue", Deliver, ReadWrite, true, ClassPop},
+	{"pop_partition", "GET", "/api/v1/pop/queue/:queue/partition/:partition", Deliver, ReadWrite, true, ClassPop},
+	{"ack", "POST", "/api/v1/ack", Deliver, ReadWrite, true, ClassAck},
+	{"ack_batch", "POST", "/api/v1/ack/batch", Deliver, ReadWrite, true, ClassAck},
+	{"lease_extend", "POST", "/api/v1/lease/:leaseId/extend", Deliver, ReadWrite, true, ClassAck},
+
+	{"health", "GET", "/health", Every, Public, false, ClassHealth},
+	{"livez", "GET", "/livez", Every, Public, false, ClassHealth},
+	{"readyz", "GET", "/readyz", Every, Public, false, ClassHealth},
+	{"status", "GET", "/status", Every, ReadOnly, false, ClassHealth},
+	{"metrics_prometheus", "GET", "/metrics/prometheus", Every, Public, false, ClassHealth},
+}
+
+// ByName is the row with that name.
+func ByName(name string) (Row, bool) {
+	for _, row := range Table {
+		if row.Name == name {
+			return row, true
+		}
+	}
+	return Row{}, false
+}

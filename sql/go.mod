@@ -1,0 +1,3 @@
+module queen.internal/sql
+
+go 1.26.0
