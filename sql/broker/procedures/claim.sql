@@ -1,0 +1,130 @@
+-- claim leases, for one group and one pop, the spans that follow its cursors in some of the candidate partitions. With
+-- p_auto_ack it consumes them instead.
+--
+-- Callers: the group store.
+-- Input:   p_batch, p_max_partitions (NULL: no cap) and p_max_bytes are budgets of the whole call; the first partition
+--          may take them all, and at least one message is given. p_lease_seconds NULL takes the queue's.
+--          p_clock_cap is the latest time that the caller believes this clock can show: a leap forward beyond it must not
+--          end live leases.
+-- Answer:  one row per candidate that was tried, in ascending order of partition:
+--            1 took  2 empty  3 leased (until)  4 busy: its cursor is locked  5 deferred (until)  6 gone
+--          `clock` is the server's clock, uncapped.
+-- Locks:   cursors by ascending partition, SKIP LOCKED, held to the end. What is compared with a cursor is read by
+--          statements after the one that locked it. A cursor's first row is inserted; it waits for whoever inserts the
+--          same one.
+CREATE OR REPLACE FUNCTION queen.claim(
+    p_subscription bigint, p_partitions bigint[], p_lease uuid, p_lease_seconds integer, p_batch integer,
+    p_max_partitions integer, p_max_bytes bigint, p_auto_ack boolean, p_clock_cap timestamptz)
+RETURNS TABLE (partition_id bigint, verdict smallint, first_offset bigint, last_offset bigint, attempt integer,
+               until timestamptz, partition_uid uuid, partition_name text, clock timestamptz)
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    v_queue   record;
+    v_part    record;
+    v_cursor  queen.cursors;
+    v_span    record;
+    v_now     timestamptz;
+    v_taken   integer := 0;
+    v_batch   bigint := p_batch;
+    v_bytes   bigint := p_max_bytes;
+BEGIN
+    clock := clock_timestamp();
+    v_now := least(clock, p_clock_cap);
+
+    SELECT q.id, q.lease_seconds, make_interval(secs => q.delayed_processing_seconds) AS delay,
+           make_interval(secs => q.window_buffer_seconds) AS window_buffer,
+           s.start_mode, s.start_from, s.newest_partition_id
+    INTO v_queue
+    FROM queen.subscriptions s JOIN queen.queues q ON q.id = s.queue_id AND q.deleted_at IS NULL
+    WHERE s.id = p_subscription;
+
+    FOR partition_id IN SELECT DISTINCT c FROM unnest(p_partitions) c ORDER BY c LOOP
+        EXIT WHEN v_batch <= 0 OR v_bytes <= 0 OR v_taken >= p_max_partitions;
+        first_offset := NULL; last_offset := NULL; attempt := NULL; until := NULL; partition_uid := NULL; partition_name := NULL;
+
+        SELECT * INTO v_cursor FROM queen.cursors c
+        WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id
+        FOR NO KEY UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            v_cursor := NULL;
+            IF EXISTS (SELECT FROM queen.cursors c WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id) THEN
+                verdict := 4; RETURN NEXT; CONTINUE;
+            END IF;
+        END IF;
+
+        SELECT p.last_offset, p.log_start, p.uid, p.name INTO v_part
+        FROM queen.partitions p WHERE p.id = claim.partition_id AND p.queue_id = v_queue.id;
+        IF NOT FOUND THEN
+            verdict := 6; RETURN NEXT; CONTINUE;
+        END IF;
+
+        IF v_cursor.committed IS NULL THEN
+            v_cursor.committed := CASE
+                WHEN v_queue.start_mode = 'from' THEN queen.start_offset(partition_id, v_part.last_offset, 'from', v_queue.start_from)
+                ELSE -1 END;
+            IF v_cursor.committed >= v_part.last_offset AND v_queue.start_mode IS DISTINCT FROM 'from' THEN
+                verdict := 2; RETURN NEXT; CONTINUE; -- nothing there yet: the missing row still says so
+            END IF;
+            INSERT INTO queen.cursors AS c (subscription_id, partition_id, committed)
+            VALUES (p_subscription, claim.partition_id, v_cursor.committed)
+            ON CONFLICT ON CONSTRAINT cursors_pkey DO NOTHING
+            RETURNING c.* INTO v_cursor;
+            IF NOT FOUND THEN
+                verdict := 4; RETURN NEXT; CONTINUE; -- another claim made the row and has just ended
+            END IF;
+        END IF;
+
+        IF v_cursor.lease_expires_at > v_now THEN
+            verdict := 3; until := v_cursor.lease_expires_at; RETURN NEXT; CONTINUE;
+        END IF;
+
+        first_offset := greatest(v_cursor.committed + 1, v_part.log_start);
+        IF first_offset > v_part.last_offset THEN
+            verdict := 2; first_offset := NULL; RETURN NEXT; CONTINUE;
+        END IF;
+
+        -- At most a thousand messages a segment: the one that holds first_offset begins less than that before it.
+        SELECT max(s.end_offset) FILTER (WHERE s.created_at <= v_now - v_queue.delay) AS visible_end,
+               sum(s.raw_bytes) FILTER (WHERE s.created_at <= v_now - v_queue.delay) AS bytes,
+               min(s.created_at) AS oldest
+        INTO v_span
+        FROM (SELECT g.end_offset, g.created_at, g.raw_bytes,
+                     sum(g.raw_bytes) OVER (ORDER BY g.base_offset) - g.raw_bytes AS bytes_before
+              FROM queen.segments g
+              WHERE g.partition_id = claim.partition_id
+                AND g.base_offset > first_offset - 1000 AND g.base_offset < first_offset + v_batch
+                AND g.end_offset >= first_offset) s
+        WHERE s.bytes_before < v_bytes;
+
+        IF v_span.oldest + v_queue.window_buffer > v_now AND v_part.last_offset - first_offset + 1 < 100 THEN
+            verdict := 5; until := v_span.oldest + v_queue.window_buffer; first_offset := NULL; RETURN NEXT; CONTINUE;
+        ELSIF v_span.visible_end IS NULL THEN
+            -- Nothing is visible yet, or retention has just removed the segments.
+            verdict := CASE WHEN v_span.oldest IS NULL THEN 2 ELSE 5 END;
+            until := v_span.oldest + v_queue.delay; first_offset := NULL; RETURN NEXT; CONTINUE;
+        END IF;
+
+        last_offset := least(v_span.visible_end, first_offset + v_batch - 1);
+        IF p_auto_ack THEN
+            attempt := 1;
+            UPDATE queen.cursors c
+            SET committed = claim.last_offset, batch_end = NULL, lease_id = NULL, lease_expires_at = NULL,
+                head_offset = NULL, attempt = 0, retry_count = 0
+            WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;
+        ELSE
+            attempt := CASE WHEN v_cursor.head_offset = first_offset THEN v_cursor.attempt + 1 ELSE 1 END;
+            until := v_now + make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds));
+            UPDATE queen.cursors c
+            SET batch_end = claim.last_offset, lease_id = p_lease, lease_expires_at = claim.until,
+                head_offset = claim.first_offset, attempt = claim.attempt
+            WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;
+        END IF;
+
+        verdict := 1; partition_uid := v_part.uid; partition_name := v_part.name;
+        v_taken := v_taken + 1;
+        v_batch := v_batch - (last_offset - first_offset + 1);
+        v_bytes := v_bytes - v_span.bytes;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;

@@ -1,0 +1,12 @@
+-- lacks_hashes says whether dedup rows are missing for some of the offsets p_first..p_last, so that a hash
+-- that was not found there may stand there all the same.
+--
+-- Callers: ack.
+-- Locks:   none.
+CREATE OR REPLACE FUNCTION queen.lacks_hashes(p_partition bigint, p_first bigint, p_last bigint)
+RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(sum(least(d.end_offset, p_last) - greatest(d.base_offset, p_first) + 1), 0) < p_last - p_first + 1
+    FROM queen.dedup d
+    WHERE d.partition_id = p_partition AND d.base_offset > p_first - 1000 AND d.base_offset <= p_last AND d.end_offset >= p_first
+$$;

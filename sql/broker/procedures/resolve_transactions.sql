@@ -1,0 +1,20 @@
+-- resolve_transactions finds the lowest offset in p_first..p_last at which each transaction hash stands, from the dedup
+-- rows.
+--
+-- Callers: ack.
+-- Answer:  offsets in the order of p_hashes; NULL where the hash is NULL or not found.
+-- Locks:   none.
+CREATE OR REPLACE FUNCTION queen.resolve_transactions(p_partition bigint, p_hashes uuid[], p_first bigint, p_last bigint)
+RETURNS bigint[]
+LANGUAGE sql STABLE AS $$
+    -- At most a thousand messages a row: the one that holds p_first begins less than that before it.
+    WITH stored AS MATERIALIZED (
+        SELECT o.hash, min(d.base_offset + o.place - 1) AS message_offset
+        FROM queen.dedup d CROSS JOIN LATERAL unnest(d.hashes) WITH ORDINALITY AS o(hash, place)
+        WHERE d.partition_id = p_partition AND d.base_offset > p_first - 1000 AND d.base_offset <= p_last
+          AND d.base_offset + o.place - 1 BETWEEN p_first AND p_last
+        GROUP BY o.hash
+    )
+    SELECT array_agg(s.message_offset ORDER BY h.place)
+    FROM unnest(p_hashes) WITH ORDINALITY AS h(hash, place) LEFT JOIN stored s ON s.hash = h.hash
+$$;

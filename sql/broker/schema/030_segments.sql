@@ -1,0 +1,19 @@
+-- A segment: many messages of one partition, encoded and compressed once by the service that appended them. Offsets
+-- base_offset..end_offset, all present. No secondary index and no foreign key: both would cost every append.
+CREATE TABLE IF NOT EXISTS queen.segments (
+    partition_id  bigint NOT NULL,
+    base_offset   bigint NOT NULL,
+    end_offset    bigint NOT NULL,
+    created_at    timestamptz NOT NULL,
+    tag           bigint NOT NULL,
+    raw_bytes     integer NOT NULL,
+    codec         smallint NOT NULL,
+    payload       bytea NOT NULL,
+    CONSTRAINT segments_pkey PRIMARY KEY (partition_id, base_offset),
+    -- A thousand messages at most: procedures that look for the segment which holds an offset rely on it.
+    CONSTRAINT segments_offsets_check CHECK (end_offset BETWEEN base_offset AND base_offset + 999)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1,
+        toast.autovacuum_vacuum_insert_scale_factor = 0.1);
+
+-- The payload arrives compressed; a second compression by the server would only cost time.
+ALTER TABLE queen.segments ALTER COLUMN payload SET STORAGE EXTERNAL;
