@@ -1,0 +1,200 @@
+package appendlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"queen.internal/pkg/pg"
+	"queen.internal/pkg/queue"
+	"queen.internal/pkg/store/log"
+)
+
+// maxEvictions bounds how often one group follows a queue that is deleted and created again under it.
+const maxEvictions = 5
+
+// flush is the state of one Append.
+type flush struct {
+	log     *Log
+	results []Result
+	open    []*pending
+}
+
+func (f *flush) run(ctx context.Context) {
+	// Each round either closes groups or learns which of their partitions are locked: then the next one waits.
+	wait := false
+	for len(f.open) > 0 {
+		if err := ctx.Err(); err != nil {
+			f.fail(f.open, queue.Unavailable("the service is stopping", pg.RetryAfter, err))
+			return
+		}
+		if !f.locate(ctx) {
+			return
+		}
+		before := len(f.open)
+		placed, err := f.call(ctx, f.open, wait)
+		switch {
+		case err == nil:
+			answered := f.settle(ctx, placed, wait)
+			wait = answered == 0
+		case len(f.open) > 1 && isolates(err):
+			f.oneByOne(ctx)
+		default:
+			f.fail(f.open, err)
+		}
+		if len(f.open) < before {
+			wait = false
+		}
+	}
+}
+
+// isolates says that err may be one group's doing, so that the others should not share it.
+func isolates(err error) bool {
+	kind := queue.KindOf(err)
+	return log.Locked(err) || (kind != queue.KindUnknown && kind != queue.KindUnavailable)
+}
+
+func (f *flush) oneByOne(ctx context.Context) {
+	open := f.open
+	for _, p := range open {
+		f.open = []*pending{p}
+		f.run(ctx)
+	}
+	f.open = nil
+}
+
+// fail closes groups with err.
+func (f *flush) fail(groups []*pending, err error) {
+	for _, p := range groups {
+		f.results[p.group] = Result{Err: err}
+	}
+	f.keep(func(p *pending) bool { return f.results[p.group].Err == nil })
+}
+
+func (f *flush) keep(open func(*pending) bool) {
+	var kept []*pending
+	for _, p := range f.open {
+		if open(p) {
+			kept = append(kept, p)
+		}
+	}
+	f.open = kept
+}
+
+// locate gives every open group its partition id and its runs. False means that all of them have failed.
+func (f *flush) locate(ctx context.Context) bool {
+	var lacking []*pending
+	for _, p := range f.open {
+		if p.partition != 0 {
+			continue
+		}
+		if id, known := f.log.ids.Get(p.key); known {
+			p.partition = id
+			p.prepare()
+			continue
+		}
+		lacking = append(lacking, p)
+	}
+	if len(lacking) == 0 {
+		return true
+	}
+	keys := make([]Key, len(lacking))
+	for i, p := range lacking {
+		keys[i] = p.key
+	}
+	ids, err := f.ensure(ctx, keys)
+	if err != nil {
+		f.fail(f.open, err)
+		return false
+	}
+	for i, p := range lacking {
+		f.log.ids.Add(p.key, ids[i])
+		p.partition = ids[i]
+		p.prepare()
+	}
+	return true
+}
+
+// ensure provisions; it is idempotent, so one lost connection is worth a second try.
+func (f *flush) ensure(ctx context.Context, keys []Key) ([]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, appendDeadline)
+	defer cancel()
+	ids, err := f.log.store.Ensure(ctx, keys)
+	if err != nil && pg.Transient(err) && ctx.Err() == nil {
+		ids, err = f.log.store.Ensure(ctx, keys)
+	}
+	return ids, err
+}
+
+// call appends the groups in one transaction; when that surely did not commit, or may have, it is repeated once.
+func (f *flush) call(ctx context.Context, groups []*pending, wait bool) ([]log.Placed, error) {
+	var runs []log.Run
+	for _, p := range groups {
+		runs = append(runs, p.runs...)
+	}
+	placed, err := f.once(ctx, runs, log.AppendOptions{Wait: wait})
+	if err == nil || !pg.Transient(err) || log.Locked(err) || ctx.Err() != nil {
+		return placed, pg.Wrap("append", err)
+	}
+	unknown := log.Unknown(err)
+	placed, second := f.once(ctx, runs, log.AppendOptions{Wait: true, CheckTags: unknown})
+	if second == nil {
+		return placed, nil
+	}
+	if unknown || log.Unknown(second) {
+		return nil, &queue.Error{
+			Kind: queue.KindUnknown, RetryAfter: pg.RetryAfter, Err: errors.Join(err, second),
+			Message: "PostgreSQL did not confirm the commit; the messages may be stored, push them again with the same transaction ids",
+		}
+	}
+	return nil, pg.Wrap("append", errors.Join(err, second))
+}
+
+func (f *flush) once(ctx context.Context, runs []log.Run, opts log.AppendOptions) ([]log.Placed, error) {
+	ctx, cancel := context.WithTimeout(ctx, appendDeadline)
+	defer cancel()
+	return f.log.store.Append(ctx, runs, opts)
+}
+
+// settle takes the verdicts of one call and announces what it committed; it returns how many groups were answered.
+func (f *flush) settle(ctx context.Context, placed []log.Placed, waited bool) int {
+	verdicts := make(map[int64]*log.Placed, len(placed))
+	for i := range placed {
+		verdicts[placed[i].Partition] = &placed[i]
+	}
+	var announcements []Announcement
+	var repeated []*pending
+	for _, p := range f.open {
+		v := verdicts[p.partition]
+		switch {
+		case v == nil && !waited: // busy, or gone: the next call waits and tells
+		case v == nil, v.Verdict == log.Gone:
+			f.evict(p)
+		case v.Verdict == log.Duplicates:
+			repeated = append(repeated, p)
+		default:
+			last := v.Base + int64(len(p.messages)) - 1
+			announcements = append(announcements, Announcement{Key: p.key, Partition: p.partition, LastOffset: last})
+			for i, place := range p.places {
+				f.results[p.group].Outcomes[place] = Outcome{MessageID: p.messages[i].ID}
+			}
+			p.messages = nil
+		}
+	}
+	if len(announcements) > 0 {
+		f.log.announce(announcements)
+	}
+	f.repeat(ctx, repeated, verdicts)
+	f.keep(func(p *pending) bool { return len(p.messages) > 0 && f.results[p.group].Err == nil })
+	return len(placed)
+}
+
+// evict forgets a partition id that no longer stands for the group's queue and partition.
+func (f *flush) evict(p *pending) {
+	f.log.ids.Remove(p.key)
+	p.partition = 0
+	if p.evicted++; p.evicted > maxEvictions {
+		f.results[p.group].Err = queue.Unavailable("the queue is being deleted and created at the same time", pg.RetryAfter,
+			fmt.Errorf("append to %q: partition gone %d times", p.key.Queue, p.evicted))
+	}
+}

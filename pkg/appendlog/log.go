@@ -1,0 +1,81 @@
+package appendlog
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"queen.internal/pkg/segment"
+	"queen.internal/pkg/store/log"
+)
+
+// appendDeadline bounds one server call, from the moment it has a connection.
+const appendDeadline = 5 * time.Second
+
+// cachedPartitions bounds the ids kept: about 200 bytes each with their names.
+const cachedPartitions = 100_000
+
+// Key names a partition as clients do.
+type Key = log.Key
+
+// Group is messages for one partition, in order. Their transaction ids are distinct.
+type Group struct {
+	Key      Key
+	Messages []segment.Message
+}
+
+// Outcome is what became of one message: it is stored under MessageID, or the message that has its transaction id is.
+// The id of an original that can no longer be read is all zero.
+type Outcome struct {
+	Duplicate bool
+	MessageID uuid.UUID
+}
+
+// Result is what became of one group: one outcome per message, or an error that has a kind. With an error of kind
+// Unknown the group may have been appended, with any other one it was not.
+type Result struct {
+	Outcomes []Outcome
+	Err      error
+}
+
+// Announcement says that a partition has committed messages up to LastOffset.
+type Announcement struct {
+	Key        Key
+	Partition  int64
+	LastOffset int64
+}
+
+// Log appends. Make it with New.
+type Log struct {
+	store    *log.Store
+	ids      *lru.Cache[Key, int64]
+	announce func([]Announcement)
+}
+
+// New returns a Log on store. announce is called after each commit, in the committing call, so it must not block; nil
+// announces nothing.
+func New(store *log.Store, announce func([]Announcement)) *Log {
+	ids, err := lru.New[Key, int64](cachedPartitions)
+	if err != nil {
+		panic(err) // a constant, positive size
+	}
+	if announce == nil {
+		announce = func([]Announcement) {}
+	}
+	return &Log{store: store, ids: ids, announce: announce}
+}
+
+// Append appends groups, whose keys are distinct, and returns their results in the same order.
+func (l *Log) Append(ctx context.Context, groups []Group) []Result {
+	f := flush{log: l, results: make([]Result, len(groups))}
+	for i := range groups {
+		f.results[i].Outcomes = make([]Outcome, len(groups[i].Messages))
+		if len(groups[i].Messages) > 0 {
+			f.open = append(f.open, newPending(i, &groups[i]))
+		}
+	}
+	f.run(ctx)
+	return f.results
+}

@@ -1,0 +1,57 @@
+package appendlog
+
+import (
+	"math/rand/v2"
+
+	"github.com/google/uuid"
+
+	"queen.internal/pkg/queue"
+	"queen.internal/pkg/segment"
+	"queen.internal/pkg/store/log"
+)
+
+// pending is a group that has no result yet. messages shrinks when some turn out to be duplicates; places says where the
+// rest stands in the group. The runs belong to one tag and are made once, so that a repeat sends the same bytes.
+type pending struct {
+	group     int // in the results
+	key       Key
+	partition int64
+	messages  []segment.Message
+	places    []int
+	runs      []log.Run
+	evicted   int // how often its partition id was found stale
+}
+
+func newPending(index int, g *Group) *pending {
+	p := &pending{group: index, key: g.Key, messages: g.Messages, places: make([]int, len(g.Messages))}
+	for i := range p.places {
+		p.places[i] = i
+	}
+	return p
+}
+
+// prepare encodes the messages for the partition, under a fresh tag.
+func (p *pending) prepare() {
+	tag := rand.Int64()
+	p.runs = p.runs[:0]
+	for _, part := range segment.Cut(p.messages) {
+		run := log.Run{Partition: p.partition, Tag: tag, Segment: segment.Encode(part), Hashes: make([]uuid.UUID, len(part))}
+		for i := range part {
+			run.Hashes[i] = queue.TransactionHash(part[i].TransactionID)
+		}
+		p.runs = append(p.runs, run)
+	}
+}
+
+// without drops the messages at the given ascending, 1-based positions.
+func (p *pending) without(positions []int32) {
+	kept, places := make([]segment.Message, 0, len(p.messages)), make([]int, 0, len(p.messages))
+	for i := range p.messages {
+		if len(positions) > 0 && int(positions[0]) == i+1 {
+			positions = positions[1:]
+			continue
+		}
+		kept, places = append(kept, p.messages[i]), append(places, p.places[i])
+	}
+	p.messages, p.places = kept, places
+}

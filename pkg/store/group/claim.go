@@ -1,0 +1,96 @@
+package group
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"queen.internal/pkg/pg"
+)
+
+const candidatesSQL = `SELECT partition_id FROM queen.candidates($1, $2, $3, $4)`
+
+// Candidates is a page of the partitions in which the group may find work, by ascending id; after is the last id of the
+// page before, 0 for the first. clockCap as in ClaimRequest. Errors have a kind.
+func (s *Store) Candidates(ctx context.Context, subscription, after int64, limit int, clockCap time.Time) ([]int64, error) {
+	rows, err := s.pool.Query(ctx, candidatesSQL, subscription, after, limit, optionalTime(clockCap))
+	if err != nil {
+		return nil, pg.Wrap("list candidates", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, pg.Wrap("list candidates", err)
+}
+
+// Verdict is what a claim found at one candidate.
+type Verdict int16
+
+// The verdicts of a claim. Candidates that were not tried are absent from the answer.
+const (
+	Took     Verdict = iota + 1 // leased (or, with AutoAck, consumed) the span First..Last
+	Empty                       // nothing past the cursor
+	Leased                      // another lease is live; Until says until when
+	Busy                        // another transaction holds the row now
+	Deferred                    // delayed processing or a window buffer hides the head; Until says until when
+	Gone                        // the partition, the queue or the subscription no longer exists
+)
+
+// ClaimRequest is one pop's wish. LeaseSeconds 0 takes the queue's lease time.
+type ClaimRequest struct {
+	Subscription  int64
+	Partitions    []int64 // candidates, tried in ascending order
+	Lease         uuid.UUID
+	LeaseSeconds  int
+	Batch         int // message budget of the call, at least 1
+	MaxPartitions int // 0: no cap
+	MaxBytes      int // payload budget before compression, at least one message is always given
+	AutoAck       bool
+	ClockCap      time.Time // latest time the caller believes the database can show; zero: none
+}
+
+// Claim is the verdict on one candidate.
+type Claim struct {
+	PartitionID   int64
+	Verdict       Verdict
+	First, Last   int64 // offsets, both inclusive, of a taken span
+	Attempt       int   // 1 on fresh work
+	Until         time.Time
+	PartitionUUID uuid.UUID
+	PartitionName string
+}
+
+// ClaimResult is every verdict, and the database clock the procedure read.
+type ClaimResult struct {
+	Claims []Claim
+	Clock  time.Time
+}
+
+const claimSQL = `SELECT partition_id, verdict, coalesce(first_offset, 0), coalesce(last_offset, 0), coalesce(attempt, 0),
+	until, partition_uid, coalesce(partition_name, ''), clock
+FROM queen.claim($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+// Claim leases spans for one pop, in one transaction of one server call. When its answer is lost, whatever it leased
+// comes back by expiry. Errors have a kind.
+func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimResult, error) {
+	rows, err := s.pool.Query(ctx, claimSQL, req.Subscription, req.Partitions, optionalUUID(&req.Lease), optionalInt(req.LeaseSeconds),
+		req.Batch, optionalInt(req.MaxPartitions), req.MaxBytes, req.AutoAck, optionalTime(req.ClockCap))
+	if err != nil {
+		return ClaimResult{}, pg.Wrap("claim", err)
+	}
+	var result ClaimResult
+	result.Claims, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Claim, error) {
+		var c Claim
+		var until *time.Time
+		var id *uuid.UUID
+		err := row.Scan(&c.PartitionID, &c.Verdict, &c.First, &c.Last, &c.Attempt, &until, &id, &c.PartitionName, &result.Clock)
+		if until != nil {
+			c.Until = *until
+		}
+		if id != nil {
+			c.PartitionUUID = *id
+		}
+		return c, err
+	})
+	return result, pg.Wrap("claim", err)
+}

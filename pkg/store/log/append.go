@@ -1,0 +1,114 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"queen.internal/pkg/pg"
+	"queen.internal/pkg/segment"
+)
+
+// Verdict is what an append found at one partition.
+type Verdict int16
+
+// The verdicts of append. A partition that is absent from the answer was busy, or no longer exists.
+const (
+	Appended   Verdict = iota + 1
+	Duplicates         // nothing was written
+	Gone               // the queue was deleted; nothing was written
+	Found              // the tag is there: an earlier attempt had committed
+)
+
+// Run is one segment to append. The runs of one partition stand together and share a tag.
+type Run struct {
+	Partition int64
+	Tag       int64
+	Segment   segment.Encoded
+	Hashes    []uuid.UUID // of the transaction ids, one per message, distinct within the partition's runs
+}
+
+// Placed is the verdict on one partition.
+type Placed struct {
+	Partition int64
+	Verdict   Verdict
+	Base      int64     // offset of the first message (Appended, Found)
+	CreatedAt time.Time // of all its messages (Appended, Found)
+	// Duplicates: 1-based positions within the partition's messages, and the offsets of the originals.
+	Positions []int32
+	Originals []int64
+}
+
+// AppendOptions says how to meet partitions that are locked, and tags that may be known.
+type AppendOptions struct {
+	Wait      bool // wait for locked partitions; otherwise they are absent from the answer
+	CheckTags bool // these tags may have committed before
+}
+
+const appendSQL = `SELECT partition_id, verdict, coalesce(base_offset, 0), created_at, duplicate_positions, duplicate_offsets
+FROM queen.append($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+// connectionWait bounds the wait for a connection of the pool: a push that gets none is told so while its client listens.
+const connectionWait = time.Second
+
+// ErrNotSent is in the chain of an error of Append that ended before the call was sent.
+var ErrNotSent = errors.New("no connection")
+
+// Unknown says that err, of an Append, leaves it open whether the call committed.
+func Unknown(err error) bool { return !errors.Is(err, ErrNotSent) && pg.CommitUnknown(err) }
+
+// Locked says that err, of an Append that waited, is a partition that stayed locked.
+func Locked(err error) bool {
+	var state *pgconn.PgError
+	return errors.As(err, &state) && state.Code == "55P03"
+}
+
+// Append writes runs in one transaction of one server call. The error is the driver's, not yet of a kind; see Unknown.
+func (s *Store) Append(ctx context.Context, runs []Run, opts AppendOptions) ([]Placed, error) {
+	n := len(runs)
+	partitions, tags, counts := make([]int64, n), make([]int64, n), make([]int32, n)
+	rawBytes, codecs, payloads := make([]int32, n), make([]int16, n), make([][]byte, n)
+	var hashes uuids
+	for i := range runs {
+		run := &runs[i]
+		partitions[i], tags[i], counts[i] = run.Partition, run.Tag, int32(run.Segment.Count)
+		rawBytes[i], codecs[i], payloads[i] = int32(run.Segment.RawBytes), run.Segment.Codec, run.Segment.Blob
+		for _, h := range run.Hashes {
+			hashes = append(hashes, wireUUID(h))
+		}
+	}
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	rows, err := conn.Query(ctx, appendSQL, partitions, tags, counts, rawBytes, codecs, payloads, hashes, opts.Wait, opts.CheckTags)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Placed, error) {
+		var p Placed
+		var created *time.Time
+		err := row.Scan(&p.Partition, &p.Verdict, &p.Base, &created, &p.Positions, &p.Originals)
+		if created != nil {
+			p.CreatedAt = *created
+		}
+		return p, err
+	})
+}
+
+func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectionWait)
+	defer cancel()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotSent, err)
+	}
+	return conn, nil
+}

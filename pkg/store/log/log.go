@@ -1,0 +1,69 @@
+// Package log calls the procedures that provision partitions and that append to and read from the log of segments. It
+// is their only caller; what an append means is written in sql/broker/procedures/append.sql and in pkg/appendlog. It
+// decides nothing, keeps no state and retries nothing but a lost race to create a partition.
+package log
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"queen.internal/pkg/pg"
+	"queen.internal/pkg/queue"
+)
+
+// Store calls the procedures on a pool, one borrowed connection a call. It is safe for concurrent use.
+type Store struct{ pool *pg.Pool }
+
+// New returns a Store on pool, which the caller closes.
+func New(pool *pg.Pool) *Store { return &Store{pool: pool} }
+
+// Key names a partition as clients do.
+type Key struct {
+	Tenant           uuid.UUID
+	Queue, Partition string
+}
+
+// ensureAttempts bounds the repeats of a provisioning that lost a race. Each repeat means that another call created the
+// partition or deleted its queue in the same instant.
+const ensureAttempts = 10
+
+const ensureSQL = `SELECT place, partition_id FROM queen.ensure_partitions($1, $2, $3)`
+
+// Ensure gives the partition id of each key, creating queues and partitions that do not exist. Errors have a kind.
+func (s *Store) Ensure(ctx context.Context, keys []Key) ([]int64, error) {
+	tenants, queues, partitions := make(uuids, len(keys)), make([]string, len(keys)), make([]string, len(keys))
+	for i, key := range keys {
+		tenants[i], queues[i], partitions[i] = wireUUID(key.Tenant), key.Queue, key.Partition
+	}
+	ids := make([]int64, len(keys))
+	for range ensureAttempts {
+		rows, err := s.pool.Query(ctx, ensureSQL, tenants, queues, partitions)
+		if err != nil {
+			return nil, pg.Wrap("ensure partitions", err)
+		}
+		found := 0
+		var place int
+		var id int64
+		if _, err = pgx.ForEachRow(rows, []any{&place, &id}, func() error {
+			ids[place-1] = id
+			found++
+			return nil
+		}); err != nil {
+			return nil, pg.Wrap("ensure partitions", err)
+		}
+		if found == len(keys) {
+			return ids, nil
+		}
+	}
+	return nil, queue.Unavailable("the queue is being deleted and created at the same time", pg.RetryAfter,
+		fmt.Errorf("ensure %d partitions: lost the race %d times", len(keys), ensureAttempts))
+}
+
+// uuids is a uuid[] parameter in the form the driver encodes without reflection.
+type uuids = pgtype.FlatArray[pgtype.UUID]
+
+func wireUUID(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
