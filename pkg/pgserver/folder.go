@@ -58,9 +58,16 @@ func openFolder(wanted string, who account, logger *slog.Logger) (*folder, error
 	return f, nil
 }
 
-// makeFolder lets other users pass through but not list: the cluster inside belongs to the server's user alone.
+// makeFolder lets other users pass through but not list: the cluster inside belongs to the server's user alone. The
+// mode is set again because a strict umask would keep that user out; a folder that was there keeps its mode.
 func makeFolder(path string) error {
+	if exists(path) {
+		return nil
+	}
 	if err := os.MkdirAll(path, 0o711); err != nil {
+		return fmt.Errorf("create the database folder: %w", err)
+	}
+	if err := os.Chmod(path, 0o711); err != nil {
 		return fmt.Errorf("create the database folder: %w", err)
 	}
 	return nil
@@ -73,11 +80,11 @@ func replacement(path string, who account, bases []string) (string, error) {
 	var errs []error
 	for _, base := range bases {
 		other := filepath.Join(base, name)
-		if err := os.Mkdir(other, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, err := os.Stat(base); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		if err := mustBeOurs(other); err != nil {
+		if err := errors.Join(makeFolder(other), mustBeOurs(other)); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -154,4 +161,27 @@ func writeFile(name, text string) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
+}
+
+// TemporaryFolder makes an empty folder that the server's user can enter; one inside a private home, or a test's own
+// temporary folder, often is not. The caller removes it.
+func TemporaryFolder() (string, error) {
+	who, err := chooseAccount()
+	if err != nil {
+		return "", err
+	}
+	var errs []error
+	for _, base := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+		path, err := os.MkdirTemp(base, "queen-postgres-")
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if err := os.Chmod(path, 0o711); err == nil && who.canEnter(path) {
+			return path, nil
+		}
+		_ = os.Remove(path)
+		errs = append(errs, fmt.Errorf("%s cannot enter %s", who.name, path))
+	}
+	return "", fmt.Errorf("make a temporary database folder: %w", errors.Join(errs...))
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"os/exec"
 	"strconv"
 	"sync"
@@ -68,7 +67,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		if !opts.Throwaway {
 			return nil, errors.New("start PostgreSQL: a server whose data is kept needs a folder")
 		}
-		if opts.Folder, err = temporaryFolder(who); err != nil {
+		if opts.Folder, err = TemporaryFolder(); err != nil {
 			return nil, err
 		}
 	}
@@ -103,7 +102,7 @@ func (s *Server) start(ctx context.Context, who account) error {
 			return err
 		}
 	}
-	if err := ensureCluster(ctx, s.folder, binaries, who, s.password, !s.opts.Throwaway); err != nil {
+	if err := ensureCluster(ctx, s.folder, binaries, who, s.password, !s.opts.Throwaway && !s.opts.RemoveIfKilled); err != nil {
 		return err
 	}
 	return s.launchUntilReady(ctx, binaries, who)
@@ -265,22 +264,4 @@ func (s *Server) Err() error {
 	default:
 		return nil
 	}
-}
-
-// temporaryFolder makes a folder that the server's user can enter; a TMPDIR inside a private home may not be.
-func temporaryFolder(who account) (string, error) {
-	var errs []error
-	for _, base := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
-		path, err := os.MkdirTemp(base, "queen-postgres-")
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if err := os.Chmod(path, 0o711); err == nil && who.canEnter(path) {
-			return path, nil
-		}
-		_ = os.Remove(path)
-		errs = append(errs, fmt.Errorf("%s cannot enter %s", who.name, path))
-	}
-	return "", fmt.Errorf("make a temporary database folder: %w", errors.Join(errs...))
 }

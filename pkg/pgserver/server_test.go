@@ -60,11 +60,7 @@ func kept(t *testing.T, folder string) *Server {
 
 func serverFolder(t *testing.T) string {
 	t.Helper()
-	who, err := chooseAccount()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := temporaryFolder(who)
+	path, err := TemporaryFolder()
 	if err != nil {
 		t.Fatal(err)
 	}

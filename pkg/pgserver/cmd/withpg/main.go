@@ -2,7 +2,7 @@
 // runs the command, removes the server and ends with the command's exit code. `make test` runs all tests through it, so
 // that they share one server.
 //
-//	withpg go test work
+//	withpg [--] go test work
 package main
 
 import (
@@ -13,16 +13,7 @@ import (
 )
 
 func main() {
-	argv := os.Args[1:]
-	if len(argv) > 0 && argv[0] == "--" {
-		argv = argv[1:]
-	}
-	if len(argv) == 0 {
-		fmt.Fprintln(os.Stderr, "usage: withpg [--] command [argument ...]")
-		os.Exit(2)
-	}
-	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	code, err := run(context.Background(), logger, argv)
+	code, err := run(context.Background(), slog.New(slog.NewTextHandler(os.Stderr, nil)), os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "withpg:", err)
 	}

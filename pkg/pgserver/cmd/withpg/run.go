@@ -17,8 +17,15 @@ import (
 // startLimit covers creating a cluster on a slow disk.
 const startLimit = 2 * time.Minute
 
-// run returns the exit code for the whole program; with an error the command did not run, or the server did not stop.
+// run returns the exit code for the whole program; with an error the command did not run, the server did not stop, or
+// there was nothing to run.
 func run(ctx context.Context, logger *slog.Logger, argv []string) (int, error) {
+	if len(argv) > 0 && argv[0] == "--" {
+		argv = argv[1:]
+	}
+	if len(argv) == 0 {
+		return 2, errors.New("usage: withpg [--] command [argument ...]")
+	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -30,11 +37,19 @@ func run(ctx context.Context, logger *slog.Logger, argv []string) (int, error) {
 		return 1, err
 	}
 	code, err := command(argv, server, signals)
-	return code, errors.Join(err, server.Stop(ctx))
+	if err = errors.Join(err, server.Stop(ctx)); err != nil {
+		code = max(code, 1)
+	}
+	return code, err
 }
 
 // command passes signals on rather than dying of them: the command decides when it is over, the server goes after it.
 func command(argv []string, server *pgserver.Server, signals <-chan os.Signal) (int, error) {
+	select {
+	case sig := <-signals: // it came while the server started
+		return 1, fmt.Errorf("ended by a signal: %v", sig)
+	default:
+	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "QUEEN_TEST_PG="+server.DSN("postgres"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -36,7 +36,14 @@ func TestRun(t *testing.T) {
 
 	t.Run("ReportsASignalAsAShellDoes", func(t *testing.T) {
 		t.Parallel()
-		if code, err := run(t.Context(), logger, []string{"sh", "-c", `kill -KILL $$`}); code != 128+9 || err != nil {
+		if code, err := run(t.Context(), logger, []string{"--", "sh", "-c", `kill -KILL $$`}); code != 128+9 || err != nil {
+			t.Errorf("code %d, %v", code, err)
+		}
+	})
+
+	t.Run("NeedsACommand", func(t *testing.T) {
+		t.Parallel()
+		if code, err := run(t.Context(), logger, []string{"--"}); code != 2 || err == nil {
 			t.Errorf("code %d, %v", code, err)
 		}
 	})
