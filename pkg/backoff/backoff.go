@@ -27,6 +27,9 @@ func (p Policy) Next(attempt int) time.Duration {
 
 func (p Policy) bound(attempt int) time.Duration {
 	bound := p.Min
+	if bound <= 0 {
+		return 0 // doubling would never get anywhere
+	}
 	for ; attempt > 0 && bound < p.Max; attempt-- {
 		if bound > p.Max/2 {
 			return p.Max // doubling would pass Max, or overflow

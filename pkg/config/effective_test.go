@@ -3,6 +3,9 @@ package config
 import (
 	"bytes"
 	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -85,6 +88,26 @@ func TestTrustNamesHowTheDatabaseIsAuthenticated(t *testing.T) {
 		got, verified := Postgres{UseSSL: tc.ssl, SSLRejectUnauthorized: tc.reject, SSLRootCert: tc.ca}.Trust()
 		if got != tc.want || verified != tc.verified {
 			t.Errorf("%+v gives %s, %v", tc, got, verified)
+		}
+	}
+}
+
+func TestKnownNamesAreSortedAndHoldWhatTheBlocksRead(t *testing.T) {
+	t.Parallel()
+	names := strings.Fields(knownNames)
+	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Error("names.txt is not sorted, or has a name twice")
+	}
+	cfg := plainDefaults()
+	fields, err := fieldsOf(reflect.ValueOf(&cfg).Elem())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields {
+		for _, name := range f.names {
+			if !isKnown(name) {
+				t.Errorf("%s is missing: services without that block would call it unknown", name)
+			}
 		}
 	}
 }

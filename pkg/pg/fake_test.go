@@ -36,7 +36,7 @@ func fakeServer(t *testing.T, parameters map[string]string, answer string) pg.Co
 }
 
 func serveFake(conn net.Conn, parameters map[string]string, answer string) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	backend := pgproto3.NewBackend(conn, conn)
 	if _, err := backend.ReceiveStartupMessage(); err != nil {
 		return

@@ -70,8 +70,8 @@ func (p *proxy) keep(pair ...net.Conn) bool {
 }
 
 func (p *proxy) copy(to, from net.Conn, answers bool) {
-	defer to.Close()
-	defer from.Close()
+	defer func() { _ = to.Close() }()
+	defer func() { _ = from.Close() }()
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)

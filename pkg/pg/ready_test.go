@@ -40,7 +40,7 @@ func closedPort(t *testing.T) *net.TCPAddr {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	return listener.Addr().(*net.TCPAddr)
 }
 

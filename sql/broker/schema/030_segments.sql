@@ -15,5 +15,13 @@ CREATE TABLE IF NOT EXISTS queen.segments (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1,
         toast.autovacuum_vacuum_insert_scale_factor = 0.1);
 
--- The payload arrives compressed; a second compression by the server would only cost time.
-ALTER TABLE queen.segments ALTER COLUMN payload SET STORAGE EXTERNAL;
+-- The payload arrives compressed; a second compression by the server would only cost time. The property is
+-- looked at first, because setting it locks the table even when nothing changes.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                   WHERE a.attrelid = 'queen.segments'::regclass AND a.attname = 'payload' AND a.attstorage = 'e') THEN
+        ALTER TABLE queen.segments ALTER COLUMN payload SET STORAGE EXTERNAL;
+    END IF;
+END
+$$;

@@ -11,5 +11,13 @@ CREATE TABLE IF NOT EXISTS queen.dedup (
     CONSTRAINT dedup_offsets_check CHECK (end_offset = base_offset + cardinality(hashes) - 1)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1);
 
--- Hashes do not compress; trying would only cost time.
-ALTER TABLE queen.dedup ALTER COLUMN hashes SET STORAGE EXTERNAL;
+-- Hashes do not compress; trying would only cost time. The property is
+-- looked at first, because setting it locks the table even when nothing changes.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                   WHERE a.attrelid = 'queen.dedup'::regclass AND a.attname = 'hashes' AND a.attstorage = 'e') THEN
+        ALTER TABLE queen.dedup ALTER COLUMN hashes SET STORAGE EXTERNAL;
+    END IF;
+END
+$$;
