@@ -1,0 +1,73 @@
+package main
+
+import (
+	"log/slog"
+
+	"queen.internal/pkg/config"
+	"queen.internal/services/ingest/internal/batch"
+)
+
+// settings is everything ingest reads from its environment.
+type settings struct {
+	config.HTTP
+	config.Postgres
+	config.Logging
+	config.Tenancy
+	Push
+}
+
+// Push bounds the way of a message from the request to the commit.
+type Push struct {
+	// Flushes under way at a time. Few are faster than many: their batches are larger, and they share the commit log
+	// instead of fighting for it. Never more than the pool has connections.
+	Committers config.Int `envconfig:"QUEEN_PUSH_COMMITTERS" floor:"1"`
+	// Bytes of pushes that were accepted and not yet answered, as they lie in memory. Beyond it: 503 with Retry-After.
+	QueuedBytes config.Int `envconfig:"QUEEN_PUSH_QUEUED_BYTES" floor:"1"`
+}
+
+// poolSize is ingest's share of the server's connections: the committers, and two for probes and schema.
+const poolSize = 6
+
+func defaults() settings {
+	bounds := batch.Defaults()
+	return settings{
+		HTTP:     config.NewHTTP("ingest"),
+		Postgres: config.NewPostgres(poolSize),
+		Logging:  config.NewLogging(),
+		Push: Push{
+			Committers:  config.Int(bounds.Committers),
+			QueuedBytes: config.Int(bounds.QueuedBytes),
+		},
+	}
+}
+
+// committers is how many can work: each needs a connection.
+func (s *settings) committers() int {
+	return int(min(s.Committers, s.PoolSize))
+}
+
+// bounds are the settings as the coalescer takes them.
+func (s *settings) bounds() batch.Options {
+	o := batch.Defaults()
+	o.Committers = s.committers()
+	o.QueuedBytes = int64(s.QueuedBytes)
+	return o
+}
+
+// blocks are the lines of the effective settings, with the values in force.
+func (s *settings) blocks(version string) []config.Block {
+	return []config.Block{
+		{Name: "server", Attrs: []slog.Attr{
+			slog.String("version", version), slog.String("addr", s.Addr()), slog.Int64("pool", int64(s.PoolSize)),
+			slog.Int64("stmt_timeout_ms", int64(s.StmtTimeout)), slog.Int64("max_body_bytes", int64(s.MaxBodyBytes)),
+			slog.Int64("drain_delay_ms", int64(s.DrainDelay)),
+		}},
+		s.Postgres.Block(),
+		{Name: "engine", Attrs: []slog.Attr{
+			slog.Int("push_committers", s.committers()), slog.Int64("push_queued_bytes", int64(s.QueuedBytes)),
+		}},
+		{Name: "jobs", Attrs: []slog.Attr{slog.Bool("apply_schema", bool(s.ApplySchema))}},
+		s.Tenancy.Block(),
+		s.Logging.Block(),
+	}
+}

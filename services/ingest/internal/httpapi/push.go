@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"queen.internal/pkg/httpd"
+	"queen.internal/pkg/wire"
+	"queen.internal/services/ingest/internal/batch"
+)
+
+// API is what the handlers work with.
+type API struct {
+	Batcher *batch.Batcher
+	// Ready is nil while the database has the schema this binary needs; else it is why not.
+	Ready func() error
+}
+
+// Handlers are the handlers by the names of their rows in the route table.
+func (a *API) Handlers() map[string]gin.HandlerFunc {
+	return map[string]gin.HandlerFunc{"push": a.push}
+}
+
+// resultBytes is about how long one element of the answer is.
+const resultBytes = 192
+
+// push answers 201 with a status per item once every partition's share has an outcome. When not one share was stored
+// the whole request fails, so that clients retry it; when some were, the others' items are `failed` and say why.
+func (a *API) push(c *gin.Context) {
+	body, err := httpd.Body(c)
+	if err != nil {
+		httpd.Fail(c, err)
+		return
+	}
+	items, err := wire.ScanPush(body)
+	if err != nil {
+		httpd.Fail(c, err)
+		return
+	}
+	httpd.Note(c, slog.Int("items", len(items)))
+	results, err := a.store(c, items)
+	if err != nil {
+		httpd.Fail(c, err)
+		return
+	}
+	answer := wire.AppendPushResults(make([]byte, 0, 2+resultBytes*len(results)), results)
+	_ = httpd.Raw(c, http.StatusCreated, answer) // Raw notes the error for the log, and nobody else can use it
+}
+
+func (a *API) store(c *gin.Context, items []wire.PushItem) ([]wire.PushResult, error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	if err := a.Ready(); err != nil {
+		return nil, notReady(err)
+	}
+	p := newPlan(httpd.Tenant(c), items)
+	outcomes, err := a.Batcher.Push(c.Request.Context(), p.groups)
+	if err != nil {
+		return nil, err
+	}
+	return p.results(outcomes)
+}
