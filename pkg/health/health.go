@@ -53,8 +53,8 @@ func New(o Options) *Checks { return &Checks{o: o} }
 // Drain makes the service not ready from now on. It is safe to call more than once.
 func (c *Checks) Drain() { c.draining.Store(true) }
 
-// Health answers /health: 200 when the database answers and no stop has begun, otherwise 503. It is readiness, never
-// liveness: wired to a restart it would turn an outage of the database into one of the service.
+// Health answers /health: 200 when the database answers, the service is ready and no stop has begun, otherwise 503. It is
+// readiness, never liveness: wired to a restart it would turn an outage of the database into one of the service.
 func (c *Checks) Health(w http.ResponseWriter, r *http.Request) {
 	body := struct {
 		Status   string `json:"status"`
@@ -66,7 +66,7 @@ func (c *Checks) Health(w http.ResponseWriter, r *http.Request) {
 	if c.ask(r.Context(), Check{"ping", c.o.Ping}) != nil {
 		body.Database, body.Status, status = "disconnected", "unhealthy", http.StatusServiceUnavailable
 	}
-	if c.draining.Load() {
+	if c.draining.Load() || len(c.reasons(r.Context())) > 0 {
 		body.Status, status = "unhealthy", http.StatusServiceUnavailable
 	}
 	answer(w, status, body)
@@ -91,13 +91,8 @@ func (c *Checks) Readyz(w http.ResponseWriter, r *http.Request) {
 		Status  string   `json:"status"`
 		Version string   `json:"version"`
 		Reasons []reason `json:"reasons"`
-	}{"ready", c.o.Version, []reason{}}
+	}{"ready", c.o.Version, c.reasons(r.Context())}
 	status := http.StatusOK
-	for _, check := range c.o.Ready {
-		if err := c.ask(r.Context(), check); err != nil {
-			body.Reasons = append(body.Reasons, reason{check.Name, err.Error()})
-		}
-	}
 	if c.draining.Load() {
 		body.Reasons = append(body.Reasons, reason{"process", errDraining.Error()})
 	}
@@ -105,6 +100,17 @@ func (c *Checks) Readyz(w http.ResponseWriter, r *http.Request) {
 		body.Status, status = "not ready", http.StatusServiceUnavailable
 	}
 	answer(w, status, body)
+}
+
+// reasons is why the service cannot do its job; empty, not nil, when it can.
+func (c *Checks) reasons(ctx context.Context) []reason {
+	reasons := []reason{}
+	for _, check := range c.o.Ready {
+		if err := c.ask(ctx, check); err != nil {
+			reasons = append(reasons, reason{check.Name, err.Error()})
+		}
+	}
+	return reasons
 }
 
 // Status answers /status and touches nothing.

@@ -37,6 +37,7 @@ func TestBodiesAreTheContractsToTheByte(t *testing.T) {
 	draining.Drain()
 	draining.Drain()
 	alone := New(Options{Version: "1.0.2"})
+	installing := New(Options{Version: "1.0.2", Ping: up, Ready: []Check{{"postgresql", up}, schema}})
 	const healthy = `{"status":"healthy","database":"connected","engine":"segments-go","version":"1.0.2"}`
 
 	for name, tc := range map[string]struct {
@@ -46,6 +47,7 @@ func TestBodiesAreTheContractsToTheByte(t *testing.T) {
 	}{
 		"healthy":   {connected.Health, 200, healthy},
 		"unhealthy": {disconnected.Health, 503, `{"status":"unhealthy","database":"disconnected","engine":"segments-go","version":"1.0.2"}`},
+		"schema":    {installing.Health, 503, `{"status":"unhealthy","database":"connected","engine":"segments-go","version":"1.0.2"}`},
 		"draining":  {draining.Health, 503, `{"status":"unhealthy","database":"connected","engine":"segments-go","version":"1.0.2"}`},
 		"alone":     {alone.Health, 200, healthy},
 		"ready":     {connected.Readyz, 200, `{"status":"ready","version":"1.0.2","reasons":[]}`},

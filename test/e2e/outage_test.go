@@ -1,0 +1,226 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"queen.internal/compose/local"
+	"queen.internal/pkg/client"
+)
+
+func TestKilledServicesLoseNothingThatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	stack := own(t, local.Options{Ingest: 2, Deliver: 2})
+	c := cellOf(stack)
+	queue := freshQueue(t)
+	const producers, partitions = 3, 4
+
+	load, stopLoad := context.WithCancel(t.Context())
+	defer stopLoad()
+	acknowledged := make([][partitions]int, producers) // messages of a producer whose push was answered
+	var producing sync.WaitGroup
+	for p := range producers {
+		target := c.client(t)
+		producing.Go(func() {
+			for n := 0; load.Err() == nil; n++ {
+				partition := n % partitions
+				number := acknowledged[p][partition]
+				item := client.Item{
+					Queue: queue, Partition: fmt.Sprint("p", partition), TransactionID: fmt.Sprintf("%d-%d-%d", p, partition, number),
+					Payload: fmt.Appendf(nil, `{"producer":%d,"number":%d}`, p, number),
+				}
+				// The same message until it is answered: deduplication makes that safe.
+				for {
+					results, err := target.Push(t.Context(), []client.Item{item})
+					if err == nil && (results[0].Status == client.Queued || results[0].Status == client.Duplicate) {
+						acknowledged[p][partition]++
+						break
+					}
+					if t.Context().Err() != nil {
+						return
+					}
+				}
+			}
+		})
+	}
+
+	l := &ledger{delivered: map[string][]numbered{}}
+	consume, stopConsuming := context.WithCancel(t.Context())
+	defer stopConsuming()
+	var consuming sync.WaitGroup
+	for range 3 {
+		target := c.client(t)
+		consuming.Go(func() {
+			for consume.Err() == nil {
+				batch, err := target.Pop(consume, client.PopRequest{Queue: queue, Group: "g", Mode: "all", Batch: 20, Lease: 2 * time.Second, Wait: 500 * time.Millisecond})
+				if err != nil || len(batch.Messages) == 0 {
+					continue
+				}
+				var acks []client.Acknowledgment
+				for _, m := range batch.Messages {
+					acks = append(acks, client.AckOf(m, client.Completed))
+				}
+				if results, err := target.AckBatch(consume, "g", acks); err == nil && results[len(results)-1].Success {
+					l.add(t, batch.Messages)
+				}
+			}
+		})
+	}
+
+	for round := range 3 {
+		for _, service := range []string{local.Ingest, local.Deliver} {
+			progress := l.has()
+			if err := stack.Kill(service, 1+round%2); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, func() bool { return l.has() > progress })
+			if err := stack.Restart(t.Context(), service, 1+round%2); err != nil {
+				t.Fatal(err)
+			}
+		}
+		progress := l.has()
+		if err := stack.KillDatabase(); err != nil {
+			t.Fatal(err)
+		}
+		if err := stack.StartDatabase(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool { return l.has() > progress })
+	}
+	stopLoad()
+	producing.Wait()
+
+	want := 0
+	for p := range acknowledged {
+		for _, n := range acknowledged[p] {
+			want += n
+		}
+	}
+	// An ack whose answer was lost is not in the ledger although it counted, so what is left is asked of the cursor.
+	eventually(t, func() bool {
+		batch, err := c.client(t).Pop(t.Context(), client.PopRequest{Queue: queue, Group: "g", Batch: 1})
+		if err != nil || len(batch.Messages) > 0 {
+			return false
+		}
+		return len(c.pop(t, client.PopRequest{Queue: queue, Group: "g", Wait: 3 * time.Second}).Messages) == 0
+	})
+	stopConsuming()
+	consuming.Wait()
+
+	// A second group reads everything that is stored: each acknowledged message once, in its producer's order.
+	stored := &ledger{delivered: map[string][]numbered{}}
+	for {
+		batch := c.pop(t, client.PopRequest{Queue: queue, Group: "audit", Mode: "all", Batch: 1000, Partitions: partitions})
+		if len(batch.Messages) == 0 {
+			break
+		}
+		stored.add(t, batch.Messages)
+		c.ackAll(t, "audit", batch)
+	}
+	if stored.has() != want {
+		t.Errorf("%d messages stored, %d acknowledged", stored.has(), want)
+	}
+	for partition, messages := range stored.delivered {
+		var next [producers]int
+		for _, m := range messages {
+			if m.Number != next[m.Producer] {
+				t.Fatalf("%s: producer %d's message %d, want %d", partition, m.Producer, m.Number, next[m.Producer])
+			}
+			next[m.Producer]++
+		}
+	}
+	if l.has() > want {
+		t.Errorf("%d messages acked of %d", l.has(), want)
+	}
+}
+
+func TestServicesWaitForADatabaseThatIsDown(t *testing.T) {
+	t.Parallel()
+	stack := own(t, local.Options{})
+	c := cellOf(stack)
+	if err := stack.StopDatabase(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, service := range []string{local.Ingest, local.Deliver, local.Maintainer, local.Console} {
+		if err := stack.Kill(service, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := stack.Launch(service, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// They are up, say why they cannot serve, and are told apart from dead ones.
+	for _, address := range append(c.rest, c.ingest[0], c.deliver[0]) {
+		eventually(t, func() bool {
+			resp, err := http.Get(address + "/livez")
+			if err != nil {
+				return false
+			}
+			return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+		})
+		status, body := c.do(t, address, "GET", "/health", "")
+		if status != 503 || !strings.HasPrefix(string(body), `{"status":"unhealthy","database":"disconnected","engine":"segments-go","version":"`) {
+			t.Errorf("%s: %d %s", address, status, body)
+		}
+		if status, body = c.do(t, address, "GET", "/readyz", ""); status != 503 || !json.Valid(body) {
+			t.Errorf("%s: %d %s", address, status, body)
+		}
+	}
+	for _, address := range []string{c.ingest[0], c.edge} {
+		status, body := c.do(t, address, "POST", "/api/v1/push", `{"items":[{"queue":"q","payload":1}]}`)
+		if status != 503 || !strings.Contains(string(body), `"error"`) {
+			t.Errorf("push: %d %s", status, body)
+		}
+		if status, body = c.do(t, c.deliver[0], "GET", "/api/v1/pop/queue/q", ""); status != 503 || !strings.Contains(string(body), `"error"`) {
+			t.Errorf("pop: %d %s", status, body)
+		}
+	}
+	if err := stack.StartDatabase(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool {
+		status, _ := c.do(t, c.edge, "GET", "/health", "")
+		return status == 200
+	})
+	pushNumbered(t, c, "q", 1)
+	if batch := c.pop(t, client.PopRequest{Queue: "q"}); len(batch.Messages) != 1 {
+		t.Errorf("%+v", batch)
+	}
+}
+
+func TestStoppingDeliverAnswersParkedPollsAtOnce(t *testing.T) {
+	t.Parallel()
+	stack := own(t, local.Options{})
+	c := cellOf(stack)
+	const polls = 5
+	answers := make(chan int, polls)
+	for range polls {
+		go func() {
+			resp, err := http.Get(c.deliver[0] + "/api/v1/pop/queue/quiet?wait=true&timeout=60000")
+			if err != nil {
+				t.Error(err)
+				answers <- 0
+				return
+			}
+			answers <- resp.StatusCode
+			if err := resp.Body.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	c.awaitParked(t, polls)
+	if err := stack.Terminate(t.Context(), local.Deliver, 1); err != nil {
+		t.Fatal(err)
+	}
+	for range polls {
+		if status := <-answers; status != http.StatusNoContent {
+			t.Errorf("a parked poll got %d", status)
+		}
+	}
+}
