@@ -1,0 +1,179 @@
+package ack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"queen.internal/pkg/queue"
+	"queen.internal/pkg/store/group"
+	"queen.internal/pkg/wire"
+	"queen.internal/services/deliver/internal/lease"
+	"queen.internal/services/deliver/internal/ready"
+)
+
+// What a client reads of an item that was not carried out, contract sections 3.3 and 3.4. Clients look for words in them.
+const (
+	staleLease       = "invalid or expired lease"
+	noConsumer       = "consumer not found"
+	alreadyCommitted = "already committed: the cursor moved past this message before this ack"
+	unresolvable     = "unresolvable: transaction not in the ack window (hash purged or never pushed); if leased, the message redelivers"
+	deadLetterLost   = "dlq rejected"
+)
+
+// Options are what a Service works with.
+type Options struct {
+	Groups  *group.Store
+	Index   *ready.Index
+	Clock   *lease.Clock
+	Leases  *lease.Registry
+	Timeout time.Duration // of one call of the store
+
+	Outcomes *prometheus.CounterVec // items by label outcome
+}
+
+// Service carries out acks and renewals.
+type Service struct{ o Options }
+
+// New returns a Service.
+func New(o Options) *Service { return &Service{o: o} }
+
+// Ack carries out one call and returns a result for each item, in the order of the request. Errors have a kind; then
+// nothing is known of any item.
+func (s *Service) Ack(ctx context.Context, tenant uuid.UUID, req wire.AckRequest) ([]wire.AckResult, error) {
+	results := make([]wire.AckResult, len(req.Items))
+	batches := sort(req.Items, results)
+	if len(batches) > 0 {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
+		defer cancel()
+		groups := make([]group.AckGroup, len(batches))
+		for i, b := range batches {
+			groups[i] = b.group
+		}
+		decisions, err := s.o.Groups.Ack(ctx, tenant, req.Group, s.o.Clock.Cap(), groups)
+		if err != nil {
+			return nil, err
+		}
+		for i := range decisions {
+			s.settle(batches[i], &decisions[i], results)
+		}
+	}
+	for i := range results {
+		s.o.Outcomes.WithLabelValues(outcome(&results[i])).Inc()
+	}
+	return results, nil
+}
+
+// batch is the items of one call that share partition and lease.
+type batch struct {
+	group  group.AckGroup
+	places []int // of its items in the request
+}
+
+// sort divides the items of a call into batches, keeping their order. An item whose partition or lease cannot be one has
+// its result at once.
+func sort(items []wire.AckItem, results []wire.AckResult) []*batch {
+	type key struct{ partition, lease uuid.UUID }
+	var batches []*batch
+	index := make(map[key]*batch)
+	for i := range items {
+		item := &items[i]
+		results[i].TransactionID = item.TransactionID
+		partition, err := uuid.Parse(item.PartitionID)
+		if err != nil {
+			results[i].Error = fmt.Sprintf("invalid partitionId: %q is not a UUID", item.PartitionID)
+			continue
+		}
+		k := key{partition: partition}
+		if item.LeaseID != "" {
+			if k.lease, err = uuid.Parse(item.LeaseID); err != nil || k.lease == uuid.Nil {
+				results[i].Error = staleLease // nobody was ever given it
+				continue
+			}
+		}
+		b := index[k]
+		if b == nil {
+			b = &batch{group: group.AckGroup{Partition: partition}}
+			if k.lease != uuid.Nil {
+				b.group.Lease = &k.lease
+			}
+			index[k] = b
+			batches = append(batches, b)
+		}
+		b.places = append(b.places, i)
+		b.group.Items = append(b.group.Items, storeItem(item))
+	}
+	return batches
+}
+
+func storeItem(item *wire.AckItem) group.AckItem {
+	// PostgreSQL's text has no place for a zero byte.
+	out := group.AckItem{Signal: signals[item.Status], Reason: strings.ReplaceAll(item.Reason, "\x00", "\uFFFD")}
+	if item.TransactionID != "" {
+		hash := queue.TransactionHash(item.TransactionID)
+		out.Hash = &hash
+	}
+	return out
+}
+
+var signals = [...]group.Signal{
+	wire.AckCompleted:  group.Completed,
+	wire.AckRetry:      group.Retry,
+	wire.AckFailed:     group.Failed,
+	wire.AckDeadLetter: group.DeadLetter,
+}
+
+// settle renders the decision on one batch, and tells who waits for its partition when that came free.
+func (s *Service) settle(b *batch, d *group.AckResult, results []wire.AckResult) {
+	for i, place := range b.places {
+		r := &results[place]
+		switch d.Outcome {
+		case group.Decided:
+			r.Error = itemErrors[d.Items[i]]
+			r.Noop = d.Items[i] == group.Noop
+		case group.DeadLetterLost:
+			r.Error = deadLetterLost
+		default:
+			r.Error = noConsumer // a partition of another tenant looks like one that does not exist
+		}
+		if r.Error == "" {
+			r.LeaseReleased, r.DeadLettered = d.LeaseReleased, d.DeadLettered
+		}
+	}
+	if d.Outcome != group.Decided || !d.LeaseReleased {
+		return
+	}
+	if b.group.Lease != nil {
+		s.o.Leases.Released(*b.group.Lease, group.LeaseKey{Partition: d.PartitionID, Subscription: d.SubscriptionID})
+	}
+	s.o.Index.Freed(d.SubscriptionID, d.PartitionID)
+}
+
+var itemErrors = [...]string{
+	group.Applied:          "",
+	group.Noop:             "",
+	group.AlreadyCommitted: alreadyCommitted,
+	group.Unresolvable:     unresolvable,
+	group.StaleLease:       staleLease,
+}
+
+// outcome is the label an item is counted under.
+func outcome(r *wire.AckResult) string {
+	switch {
+	case r.Noop:
+		return "noop"
+	case r.DeadLettered:
+		return "dead_lettered"
+	case r.Error == "":
+		return "applied"
+	case r.Error == staleLease:
+		return "stale_lease"
+	case r.Error == unresolvable:
+		return "unresolvable"
+	}
+	return "refused"
+}

@@ -1,0 +1,30 @@
+// Package httpapi is the HTTP side of deliver: for each of its rows in the route table a handler that decodes, calls one
+// function and encodes. It holds no state and knows no SQL.
+package httpapi
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"queen.internal/pkg/wire"
+	"queen.internal/services/deliver/internal/ack"
+	"queen.internal/services/deliver/internal/pop"
+)
+
+// API is what the handlers call.
+type API struct {
+	Pops     *pop.Engine
+	Acks     *ack.Service
+	Defaults wire.PopDefaults
+}
+
+// Handlers are the handlers by row name.
+func (a *API) Handlers() map[string]gin.HandlerFunc {
+	return map[string]gin.HandlerFunc{
+		"pop_queue":     a.popQueue,
+		"pop_partition": a.popPartition,
+		"pop_discover":  a.popDiscover,
+		"ack":           a.ackOne,
+		"ack_batch":     a.ackBatch,
+		"lease_extend":  a.extendLease,
+	}
+}

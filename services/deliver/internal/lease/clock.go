@@ -1,0 +1,144 @@
+package lease
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// tolerance is how far a reading may be off the pair before it counts as a leap. It is far above the drift
+	// between two readings and far below the shortest lease, one second.
+	tolerance = 500 * time.Millisecond
+
+	// defaultHold is how long a leap is kept out before any lease was seen: the lease time that configure gives.
+	defaultHold = 300 * time.Second
+
+	// maxHold bounds how long a leap is kept out. One lease of years must not hold the guard up for years; it may be
+	// ended early by a leap, which its owner will notice in the answer to the ack.
+	maxHold = 24 * time.Hour
+)
+
+// Leap is a reading that is off the guarded clock.
+type Leap struct {
+	By       time.Duration // how far, negative when the clock fell back
+	Reading  time.Time
+	Accepted bool // the guard gave up the old pair for it
+}
+
+// pair is where the database's clock stood at a moment of our own: between low and high.
+type pair struct {
+	low, high time.Time
+	own       time.Time
+}
+
+// at moves a pair to a later moment of our own.
+func (p pair) at(own time.Time) pair {
+	passed := own.Sub(p.own)
+	return pair{low: p.low.Add(passed), high: p.high.Add(passed), own: own}
+}
+
+// off is how far p lies from q, 0 when they overlap. Both are of the same moment.
+func (p pair) off(q pair) time.Duration {
+	switch {
+	case p.low.After(q.high):
+		return p.low.Sub(q.high)
+	case q.low.After(p.high):
+		return -q.low.Sub(p.high)
+	}
+	return 0
+}
+
+// narrow is what two pairs of the same moment have in common, or q when that is nothing.
+func (p pair) narrow(q pair) pair {
+	low, high := p.low, p.high
+	if q.low.After(low) {
+		low = q.low
+	}
+	if q.high.Before(high) {
+		high = q.high
+	}
+	if high.Before(low) {
+		return q
+	}
+	return pair{low: low, high: high, own: q.own}
+}
+
+// Clock guards against leaps of the database's clock.
+type Clock struct {
+	onLeap func(Leap)
+
+	mu      sync.Mutex
+	trusted pair
+	leapt   pair      // the clock as it stands since the leap that is being kept out
+	since   time.Time // own time at which that leap was seen; zero: none
+	longest time.Duration
+}
+
+// NewClock returns a clock without a reading. onLeap is told once of each leap, and once when it is accepted; it is
+// called without a lock held.
+func NewClock(onLeap func(Leap)) *Clock {
+	return &Clock{onLeap: onLeap}
+}
+
+// Cap is the latest time that the database can honestly show now; zero before the first reading.
+func (c *Clock) Cap() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trusted.own.IsZero() {
+		return time.Time{}
+	}
+	return c.trusted.at(time.Now()).high.Add(tolerance)
+}
+
+// Observe takes a reading of the database's clock made between two moments of our own.
+func (c *Clock) Observe(reading, sent, received time.Time) {
+	if reading.IsZero() {
+		return
+	}
+	seen := pair{low: reading, high: reading.Add(received.Sub(sent)), own: received}
+	if leap, told := c.observe(seen, reading); told {
+		c.onLeap(leap)
+	}
+}
+
+func (c *Clock) observe(seen pair, reading time.Time) (Leap, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trusted.own.IsZero() {
+		c.trusted = seen
+		return Leap{}, false
+	}
+	if seen.own.Before(c.trusted.own) {
+		seen = seen.at(c.trusted.own) // answers of concurrent calls arrive in any order
+	}
+	off := seen.off(c.trusted.at(seen.own))
+	if off.Abs() <= tolerance {
+		c.trusted, c.since = c.trusted.at(seen.own).narrow(seen), time.Time{}
+		return Leap{}, false
+	}
+	if c.since.IsZero() || seen.off(c.leapt.at(seen.own)).Abs() > tolerance {
+		c.leapt, c.since = seen, seen.own
+		return Leap{By: off, Reading: reading}, true
+	}
+	c.leapt = c.leapt.at(seen.own).narrow(seen)
+	if seen.own.Sub(c.since) < c.hold() {
+		return Leap{}, false
+	}
+	c.trusted, c.since = c.leapt, time.Time{}
+	return Leap{By: off, Reading: reading, Accepted: true}, true
+}
+
+// Granted tells the clock how long a lease lasts that was seen, ours or another's.
+func (c *Clock) Granted(length time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.longest = max(c.longest, min(length, maxHold))
+}
+
+// hold is how long a leap is kept out.
+func (c *Clock) hold() time.Duration {
+	if c.longest == 0 {
+		return defaultHold
+	}
+	return c.longest
+}

@@ -1,0 +1,27 @@
+// Package pop serves pops: it offers candidates to the claim in SQL, reads what was leased and assembles the answer,
+// within one budget of messages and bytes and under one lease id for the whole call. It decides nothing about who gets
+// what; that is the claim's. Where candidates come from is package ready's, how a poll waits is package wait's.
+//
+// # What a call goes through
+//
+// A call asks its ring for candidates and claims, until its budget is used up, or until a search that began after the
+// call did has left nothing to claim. With nothing delivered, a long poll parks and looks again when it is woken; it does
+// not search then, since the ring is searched once for all its polls. A call that leaves candidates behind wakes the
+// next poll.
+//
+// # When something fails
+//
+// A claim whose answer is lost may have leased spans that nobody will read, and so may a claim whose segments cannot be
+// read afterwards. Nothing is undone: such a lease ends by expiry and its span is delivered again, by design the same
+// thing that happens when a consumer dies. With autoAck the span is lost, which is what autoAck means. What an earlier
+// claim of the same call delivered is still answered; otherwise the error is.
+//
+// Calls of the store do not end with the client's request: a statement that is cut off costs a connection, and the claim
+// may happen all the same. They end by Options.Timeout, so that a poll is answered before its client gives up even when the
+// database hangs.
+//
+// # Concurrency
+//
+// The package starts no goroutine. An Engine is shared by all requests and has no state of its own; a call belongs to one
+// request.
+package pop

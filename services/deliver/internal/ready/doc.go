@@ -1,0 +1,43 @@
+// Package ready remembers where consumer groups may find work, so that a pop asks the database about a few partitions
+// instead of searching all of them. It only saves work: whether a partition has a message for a group, and who gets it, is
+// decided by the claim in SQL. Losing everything here costs one search.
+//
+// # The ring
+//
+// For each (tenant, queue, group) that is popped there is a Ring. Each partition it knows of is in one state:
+//
+//	queued   believed to have work; offered to pops in turn
+//	taken    offered to one pop, whose claim has not returned; nobody else gets it
+//	later    leased, or hidden by a delay or a window, until a known time
+//
+// Take moves entries from queued to taken, Return from taken to where the claim's verdict says: a partition that was
+// leased or consumed stays known, one that had nothing is forgotten. News about a taken entry (an ack that freed it, a
+// search that found it) cannot wait for the verdict, which may be older; the entry is marked, and a marked entry is queued
+// again whatever the verdict was. An entry that the claim did not try goes back to the front.
+//
+// A ring holds a bounded number of entries. What does not fit is left to later searches, which go on where the last one
+// stopped.
+//
+// # What a pop may rely on
+//
+// A pop that leaves empty-handed has had the answer of a search that began after the pop did and found nothing left to
+// offer. So a push that was committed before the pop is found, whatever the ring believed. Searches are shared: at most one
+// runs for each ring, and a pop that finds one under way waits for the next, because the one under way may have begun
+// before the push. A ring that is busy enough never to be empty is searched every Options.Refresh all the same, or a
+// partition that nobody announced would starve behind those that are.
+//
+// # Who owns which goroutine
+//
+// Index.Run drops idle rings. A search runs on the goroutine of the pop that needs it, or of a worker of the wait.Lot;
+// it is not cancelled with its request, since others wait for it, and is bounded by Options.Timeout.
+//
+// # What may block, and under which lock
+//
+// Index.mu guards the maps, each discovery's mu its rings, each ring's mu its entries, the lot's mutex the parked polls.
+// They are taken in the order discovery, ring, lot; Index.mu is never held together with another. None is held during a
+// call of the store: that a search is under way is a field of the ring.
+//
+// # Shutdown
+//
+// Rings hold nothing that must be written down. Run ends with its context; a search under way ends with its request.
+package ready

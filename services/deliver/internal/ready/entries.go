@@ -1,0 +1,142 @@
+package ready
+
+import (
+	"container/heap"
+	"time"
+)
+
+// state is where an entry stands.
+type state uint8
+
+const (
+	queued state = iota
+	taken
+	later
+)
+
+// entry is one partition that a ring knows of.
+type entry struct {
+	id       int64
+	state    state
+	marked   bool      // while taken: there was news
+	deferred bool      // while later: a delay or a window hides it, no lease does
+	tried    time.Time // when its last claim began
+	due      time.Time // while later
+	place    int       // while later: in the heap
+}
+
+// entries is the partitions of a ring. It is not safe for concurrent use.
+type entries struct {
+	limit int
+	byID  map[int64]*entry
+	queue deque
+	later dueHeap
+	taken int
+}
+
+func newEntries(limit int) entries {
+	return entries{limit: limit, byID: make(map[int64]*entry)}
+}
+
+// add queues a partition that is not known. It is false when there is no room.
+func (e *entries) add(id int64) bool {
+	if len(e.byID) >= e.limit && !e.evict() {
+		return false
+	}
+	n := &entry{id: id}
+	e.byID[id] = n
+	e.queue.pushBack(n)
+	return true
+}
+
+// evict forgets an entry that waits for its time, one of those with the latest: a search finds it again.
+func (e *entries) evict() bool {
+	if len(e.later) == 0 {
+		return false
+	}
+	last := e.later[len(e.later)-1] // a leaf
+	heap.Remove(&e.later, last.place)
+	delete(e.byID, last.id)
+	return true
+}
+
+// take takes the first queued entry, of which there must be one.
+func (e *entries) take(now time.Time) *entry {
+	n := e.queue.popFront()
+	n.state, n.marked, n.tried = taken, false, now
+	e.taken++
+	return n
+}
+
+// settle ends the taking of an entry and says whether there was news meanwhile.
+func (e *entries) settle(n *entry) (news bool) {
+	e.taken--
+	return n.marked
+}
+
+func (e *entries) requeue(n *entry) {
+	n.state = queued
+	e.queue.pushBack(n)
+}
+
+func (e *entries) giveBack(n *entry) {
+	n.state = queued
+	e.queue.pushFront(n)
+}
+
+func (e *entries) postpone(n *entry, due time.Time, deferred bool) {
+	n.state, n.due, n.deferred = later, due, deferred
+	heap.Push(&e.later, n)
+}
+
+func (e *entries) forget(n *entry) { delete(e.byID, n.id) }
+
+// promote queues an entry that waits for its time.
+func (e *entries) promote(n *entry) {
+	heap.Remove(&e.later, n.place)
+	e.requeue(n)
+}
+
+// promoteDue queues what has become due and returns how many that were.
+func (e *entries) promoteDue(now time.Time) int {
+	n := 0
+	for ; len(e.later) > 0 && !e.later[0].due.After(now); n++ {
+		e.promote(e.later[0])
+	}
+	return n
+}
+
+// nextDue is when the next entry becomes due.
+func (e *entries) nextDue() (time.Time, bool) {
+	if len(e.later) == 0 {
+		return time.Time{}, false
+	}
+	return e.later[0].due, true
+}
+
+// dueHeap is entries by the time they wait for.
+type dueHeap []*entry
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (h *dueHeap) Push(x any) {
+	n := x.(*entry)
+	n.place = len(*h)
+	*h = append(*h, n)
+}
+
+// Pop implements heap.Interface.
+func (h *dueHeap) Pop() any {
+	last := len(*h) - 1
+	n := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return n
+}

@@ -1,0 +1,236 @@
+package ready
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"queen.internal/pkg/store/group"
+	"queen.internal/services/deliver/internal/wait"
+)
+
+// Store is what a search asks. *group.Store is one; tests have another, whose answers they hold back.
+type Store interface {
+	Subscribe(ctx context.Context, tenant uuid.UUID, queue, group string, start group.Start) (group.Subscription, error)
+	Candidates(ctx context.Context, subscription, after int64, limit int, clockCap time.Time) ([]int64, error)
+	Discover(ctx context.Context, tenant uuid.UUID, namespace, task string) ([]string, error)
+}
+
+// Options are the bounds of an Index.
+type Options struct {
+	Limit    int              // entries of a ring
+	Refresh  time.Duration    // a ring in use is searched at least this often
+	Timeout  time.Duration    // of a search
+	IdleDrop time.Duration    // how long a ring without users is kept
+	ClockCap func() time.Time // of the database's clock; see package lease
+}
+
+// queueKey names a queue.
+type queueKey struct {
+	tenant uuid.UUID
+	queue  string
+}
+
+// cursorKey names a cursor.
+type cursorKey struct{ subscription, partition int64 }
+
+// Index is every ring, pin and discovery of the process. Its methods are safe for concurrent use.
+type Index struct {
+	store   Store
+	lot     *wait.Lot
+	options Options
+
+	mu            sync.Mutex
+	rings         map[Key]*Ring
+	subscriptions map[int64]*Ring
+	pins          map[pinKey]*Pin
+	cursors       map[cursorKey]*Pin
+	discoveries   map[discoveryKey]*Discovery
+	queues        map[queueKey]*interest
+}
+
+// interest is who takes from one queue.
+type interest struct {
+	rings map[*Ring]struct{}
+	pins  map[*Pin]struct{}
+}
+
+// New returns an empty index whose polls park in lot.
+func New(store Store, lot *wait.Lot, options Options) *Index {
+	return &Index{
+		store:         store,
+		lot:           lot,
+		options:       options,
+		rings:         make(map[Key]*Ring),
+		subscriptions: make(map[int64]*Ring),
+		pins:          make(map[pinKey]*Pin),
+		cursors:       make(map[cursorKey]*Pin),
+		discoveries:   make(map[discoveryKey]*Discovery),
+		queues:        make(map[queueKey]*interest),
+	}
+}
+
+// Ring returns the ring of a group and a queue. start is where the group begins if this is its first contact. The ring
+// must be given back by Release.
+func (x *Index) Ring(key Key, start group.Start) *Ring {
+	r := x.acquire(key, start)
+	r.mu.Lock()
+	r.start = start
+	r.mu.Unlock()
+	return r
+}
+
+func (x *Index) acquire(key Key, start group.Start) *Ring {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := x.rings[key]
+	if r == nil {
+		r = &Ring{
+			key: key, index: x, start: start,
+			entries:  newEntries(x.options.Limit),
+			takings:  make(map[uint64]struct{}),
+			returned: make(chan struct{}),
+		}
+		r.spot = x.lot.Spot(r)
+		x.rings[key] = r
+		x.interest(queueKey{key.Tenant, key.Queue}).rings[r] = struct{}{}
+	}
+	r.users++
+	return r
+}
+
+// Release gives back a ring. The last user's release starts the time after which it is dropped.
+func (x *Index) Release(r *Ring) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if r.users--; r.users == 0 {
+		r.idle = time.Now()
+	}
+}
+
+// interest is who takes from a queue; the caller holds the mutex.
+func (x *Index) interest(key queueKey) *interest {
+	i := x.queues[key]
+	if i == nil {
+		i = &interest{rings: make(map[*Ring]struct{}), pins: make(map[*Pin]struct{})}
+		x.queues[key] = i
+	}
+	return i
+}
+
+// lose takes a ring or a pin out of the interest in a queue; the caller holds the mutex.
+func (x *Index) lose(key queueKey, r *Ring, p *Pin) {
+	i := x.queues[key]
+	delete(i.rings, r)
+	delete(i.pins, p)
+	if len(i.rings) == 0 && len(i.pins) == 0 {
+		delete(x.queues, key)
+	}
+}
+
+// bind notes under which subscription a ring takes.
+func (x *Index) bind(r *Ring, old, subscription int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.subscriptions[old] == r {
+		delete(x.subscriptions, old)
+	}
+	if x.rings[r.key] == r {
+		x.subscriptions[subscription] = r
+	}
+}
+
+// Freed says that the lease which a subscription had on a partition ended: by an ack, a nack or a release.
+func (x *Index) Freed(subscription, partition int64) {
+	x.mu.Lock()
+	r, p := x.subscriptions[subscription], x.cursors[cursorKey{subscription, partition}]
+	x.mu.Unlock()
+	if p != nil && p.spot.Wake(1) > 0 {
+		return // who waits for this very partition goes first
+	}
+	if r != nil {
+		r.Freed(partition)
+	}
+}
+
+// Wake says that a partition of a queue has got messages. Whoever learns of pushes calls it; without it they are found
+// by searches.
+func (x *Index) Wake(tenant uuid.UUID, queue string, partition int64) {
+	x.mu.Lock()
+	var rings []*Ring
+	var pins []*Pin
+	if i := x.queues[queueKey{tenant, queue}]; i != nil {
+		for r := range i.rings {
+			rings = append(rings, r)
+		}
+		for p := range i.pins {
+			if p.cursor.partition == partition || p.cursor.partition == 0 {
+				pins = append(pins, p)
+			}
+		}
+	}
+	var discoveries []*Discovery
+	for _, d := range x.discoveries {
+		if d.key.tenant == tenant {
+			discoveries = append(discoveries, d)
+		}
+	}
+	x.mu.Unlock()
+	for _, p := range pins {
+		p.spot.Wake(1)
+	}
+	for _, r := range rings {
+		r.Pushed(partition)
+	}
+	for _, d := range discoveries {
+		d.heard(queue)
+	}
+}
+
+// Run drops rings that nobody has used for a while, until ctx ends.
+func (x *Index) Run(ctx context.Context) error {
+	ticker := time.NewTicker(max(x.options.IdleDrop/4, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case now := <-ticker.C:
+			x.dropIdle(now)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (x *Index) dropIdle(now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key, r := range x.rings {
+		if r.users > 0 || now.Sub(r.idle) < x.options.IdleDrop {
+			continue
+		}
+		delete(x.rings, key)
+		x.lose(queueKey{key.Tenant, key.Queue}, r, nil)
+	}
+	for subscription, r := range x.subscriptions {
+		if x.rings[r.key] != r {
+			delete(x.subscriptions, subscription)
+		}
+	}
+}
+
+// Stats adds up the states of all rings.
+func (x *Index) Stats() Stats {
+	x.mu.Lock()
+	rings := make([]*Ring, 0, len(x.rings))
+	for _, r := range x.rings {
+		rings = append(rings, r)
+	}
+	x.mu.Unlock()
+	var s Stats
+	for _, r := range rings {
+		r.stats(&s)
+	}
+	return s
+}

@@ -1,0 +1,395 @@
+package ready
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"queen.internal/pkg/queue"
+	"queen.internal/pkg/store/group"
+	"queen.internal/services/deliver/internal/wait"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// database is a model of what the store knows of one queue and one group. Calls take a random while; what they answer was
+// true at one moment between.
+type database struct {
+	random       *rand.Rand
+	slow         time.Duration // most that one half of a call takes
+	mu           sync.Mutex
+	subscription int64
+	partitions   map[int64]*partition
+	searches     int
+	subscribes   int
+	queues       []string
+	fail         error
+	hold         func() // when set, a search calls it before it looks
+}
+
+type partition struct {
+	messages  int
+	leased    time.Time // until; zero: not
+	hidden    time.Time // until; zero: not
+	changed   time.Time
+	claimable time.Time // since when somebody could have taken it; zero: nobody can
+}
+
+func newDatabase(seed uint64, slow time.Duration) *database {
+	return &database{random: rand.New(rand.NewPCG(seed, 1)), slow: slow, subscription: 1, partitions: map[int64]*partition{}}
+}
+
+// half is one half of a call.
+func (d *database) half() {
+	if d.slow == 0 {
+		return
+	}
+	d.mu.Lock()
+	pause := time.Duration(d.random.Int64N(int64(d.slow)))
+	d.mu.Unlock()
+	time.Sleep(pause)
+}
+
+// refresh brings claimable up to date. The caller holds the mutex.
+func (d *database) refresh(p *partition) {
+	now := time.Now()
+	switch {
+	case p.messages == 0 || p.leased.After(now) || p.hidden.After(now):
+		p.claimable = time.Time{}
+	case p.claimable.IsZero(): // by the last change, or by itself at some time after it
+		p.claimable = p.changed
+		for _, until := range []time.Time{p.leased, p.hidden} {
+			if until.After(p.claimable) {
+				p.claimable = until
+			}
+		}
+	}
+}
+
+// change ends a change of a partition. The caller holds the mutex.
+func (d *database) change(p *partition) {
+	p.changed = time.Now()
+	d.refresh(p)
+}
+
+func (d *database) at(id int64) *partition {
+	p := d.partitions[id]
+	if p == nil {
+		p = &partition{}
+		d.partitions[id] = p
+	}
+	return p
+}
+
+func (d *database) push(id int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.at(id)
+	p.messages++
+	d.change(p)
+}
+
+func (d *database) ack(id int64, completed bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.at(id)
+	p.leased = time.Time{}
+	if completed {
+		p.messages--
+	}
+	d.change(p)
+}
+
+// missed is a partition that could have been taken all the time since then; 0 when there is none.
+func (d *database) missed(since time.Time) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, p := range d.partitions {
+		d.refresh(p)
+		if !p.claimable.IsZero() && p.claimable.Before(since) {
+			return id
+		}
+	}
+	return 0
+}
+
+func (d *database) Subscribe(_ context.Context, _ uuid.UUID, name, _ string, _ group.Start) (group.Subscription, error) {
+	d.half()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.subscribes++
+	return group.Subscription{ID: d.subscription, Queue: name}, d.fail
+}
+
+func (d *database) Candidates(ctx context.Context, subscription, after int64, limit int, _ time.Time) ([]int64, error) {
+	d.half()
+	d.mu.Lock()
+	d.searches++
+	hold := d.hold
+	d.mu.Unlock()
+	if hold != nil {
+		hold()
+	}
+	d.mu.Lock()
+	ids, err := []int64{}, d.fail
+	now := time.Now()
+	for id, p := range d.partitions {
+		if subscription == d.subscription && id > after && p.messages > 0 && !p.leased.After(now) {
+			ids = append(ids, id)
+		}
+	}
+	d.mu.Unlock()
+	d.half()
+	slices.Sort(ids)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return ids[:min(len(ids), limit)], err
+}
+
+func (d *database) Discover(context.Context, uuid.UUID, string, string) ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.queues), d.fail
+}
+
+// claim leases one message of the first partition that has one, in ascending order, like the procedure.
+func (d *database) claim(t Taking, lease time.Duration) group.ClaimResult {
+	d.half()
+	d.mu.Lock()
+	now := time.Now()
+	result := group.ClaimResult{Clock: now}
+	ids := slices.Sorted(slices.Values(t.Partitions))
+	for _, id := range ids {
+		p := d.at(id)
+		c := group.Claim{PartitionID: id, Verdict: group.Empty}
+		switch {
+		case t.Subscription != d.subscription:
+			c.Verdict = group.Gone
+		case p.leased.After(now):
+			c.Verdict, c.Until = group.Leased, p.leased
+		case p.messages == 0:
+		case p.hidden.After(now):
+			c.Verdict, c.Until = group.Deferred, p.hidden
+		default:
+			c.Verdict, c.Until = group.Took, now.Add(lease)
+			p.leased = c.Until
+			d.change(p)
+		}
+		result.Claims = append(result.Claims, c)
+		if c.Verdict == group.Took {
+			break
+		}
+	}
+	d.mu.Unlock()
+	d.half()
+	return result
+}
+
+// scene is an index over a model, with its lot running.
+type scene struct {
+	db    *database
+	lot   *wait.Lot
+	index *Index
+	stop  func()
+}
+
+func play(t *testing.T, db *database, limit int, intervals wait.Intervals) *scene {
+	t.Helper()
+	s := &scene{db: db}
+	s.lot = wait.New(wait.Options{MaxParked: 1000, Workers: 2, Intervals: intervals, Logger: slog.New(slog.DiscardHandler)})
+	s.index = New(db, s.lot, Options{
+		Limit: limit, Refresh: time.Minute, Timeout: time.Minute, IdleDrop: 5 * time.Minute, ClockCap: func() time.Time { return time.Time{} },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	for _, run := range []func(context.Context) error{s.lot.Run, s.index.Run} {
+		parts.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Errorf("ends with %v", err)
+			}
+		})
+	}
+	s.stop = func() { cancel(); parts.Wait() }
+	return s
+}
+
+// never is a backstop that does not come during a test.
+var never = wait.Intervals{Initial: 1000 * time.Hour, Multiplier: 1, Max: 1000 * time.Hour}
+
+var orders = Key{Tenant: queue.DefaultTenant, Queue: "orders", Group: "g"}
+
+// taken is what one attempt took; 0 is nothing.
+func (s *scene) attempt(ctx context.Context, ring *Ring, ticket uint64, search bool, width int, lease time.Duration) int64 {
+	searched, again, settles := !search, 0, 0
+	for {
+		if t := ring.Take(width); len(t.Partitions) > 0 {
+			result := s.db.claim(t, lease)
+			ring.Return(t, result, false)
+			for _, c := range result.Claims {
+				if c.Verdict == group.Took {
+					return c.PartitionID
+				}
+			}
+			continue
+		}
+		switch {
+		case !searched:
+			searched = true
+			if ring.Search(ctx, ticket) != nil {
+				return 0
+			}
+		case search && again < 16 && ring.More():
+			again++
+			ticket, searched = ring.Ticket(), false
+		case settles < 16:
+			settles++
+			if waited, err := ring.Settle(ctx); !waited || err != nil {
+				return 0
+			}
+		default:
+			return 0
+		}
+	}
+}
+
+// TestRing_PopNeverMissesWhatWasThereBefore lets pushes, acks and pops of random length overlap. A pop that leaves
+// empty-handed must not have left behind a partition that was there to be taken from before it came until after it left.
+func TestRing_PopNeverMissesWhatWasThereBefore(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		consumers := rapid.IntRange(1, 6).Draw(rt, "consumers")
+		partitions := rapid.Int64Range(1, 30).Draw(rt, "partitions")
+		width := rapid.IntRange(1, 4).Draw(rt, "width")
+		limit := consumers*width + rapid.IntRange(1, 8).Draw(rt, "room")
+		announced := rapid.Bool().Draw(rt, "announced")
+		var fault atomic.Value
+		synctest.Test(t, func(t *testing.T) {
+			s := play(t, newDatabase(seed, 10*time.Millisecond), limit, never)
+			defer s.stop()
+			var actors sync.WaitGroup
+			actors.Go(func() {
+				random := rand.New(rand.NewPCG(seed, 2))
+				for range 60 {
+					time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
+					id := 1 + random.Int64N(partitions)
+					s.db.push(id)
+					if announced {
+						s.index.Wake(orders.Tenant, orders.Queue, id)
+					}
+				}
+			})
+			for n := range consumers {
+				actors.Go(func() {
+					random := rand.New(rand.NewPCG(seed, uint64(n+3)))
+					for range 40 {
+						came := time.Now()
+						ring := s.index.Ring(orders, group.Start{Mode: "all"})
+						id := s.attempt(t.Context(), ring, ring.Ticket(), true, width, 15*time.Millisecond)
+						if id == 0 {
+							if missed := s.db.missed(came); missed != 0 {
+								fault.Store(fmt.Sprintf("a pop left partition %d behind", missed))
+							}
+						} else if random.IntN(3) > 0 { // otherwise it dies, and the lease expires
+							time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
+							s.db.ack(id, random.IntN(2) == 0)
+							s.index.Freed(s.db.subscription, id)
+						}
+						s.index.Release(ring)
+						time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
+					}
+				})
+			}
+			actors.Wait()
+		})
+		if f := fault.Load(); f != nil {
+			rt.Fatal(f)
+		}
+	})
+}
+
+// TestRing_NobodySleepsBesideWork has polls that park and are only ever woken by news, without a backstop. When all is
+// quiet, no poll may be parked while a partition could be taken.
+func TestRing_NobodySleepsBesideWork(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		polls := rapid.IntRange(1, 6).Draw(rt, "polls")
+		partitions := rapid.Int64Range(1, 5).Draw(rt, "partitions")
+		width := rapid.IntRange(1, 3).Draw(rt, "width")
+		messages := rapid.IntRange(1, 40).Draw(rt, "messages")
+		var fault atomic.Value
+		synctest.Test(t, func(t *testing.T) {
+			s := play(t, newDatabase(seed, 10*time.Millisecond), 100, never)
+			defer s.stop()
+			ctx, leave := context.WithCancel(t.Context())
+			var actors sync.WaitGroup
+			var delivered atomic.Int64
+			for n := range polls {
+				actors.Go(func() {
+					random := rand.New(rand.NewPCG(seed, uint64(n+3)))
+					for ctx.Err() == nil {
+						id := s.poll(ctx, width)
+						if id == 0 {
+							continue
+						}
+						time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
+						completed := random.IntN(2) == 0
+						if completed {
+							delivered.Add(1)
+						}
+						s.db.ack(id, completed)
+						s.index.Freed(s.db.subscription, id)
+					}
+				})
+			}
+			random := rand.New(rand.NewPCG(seed, 2))
+			for range messages {
+				time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
+				id := 1 + random.Int64N(partitions)
+				s.db.push(id)
+				s.index.Wake(orders.Tenant, orders.Queue, id)
+			}
+			time.Sleep(100 * time.Second) // far more than the work takes, far less than the backstop
+			if got := delivered.Load(); got != int64(messages) {
+				fault.Store(fmt.Sprintf("%d of %d messages are delivered, %d polls are parked", got, messages, s.lot.Parked()))
+			}
+			leave()
+			actors.Wait()
+		})
+		if f := fault.Load(); f != nil {
+			rt.Fatal(f)
+		}
+	})
+}
+
+// poll is a long poll: it parks until it takes something or ctx ends.
+func (s *scene) poll(ctx context.Context, width int) int64 {
+	ring := s.index.Ring(orders, group.Start{Mode: "all"})
+	defer s.index.Release(ring)
+	defer ring.Kick()
+	var poll wait.Poll
+	ticket := ring.Ticket()
+	for search := true; ; search = false {
+		version := ring.Spot().Version()
+		if id := s.attempt(ctx, ring, ticket, search, width, time.Hour); id != 0 {
+			return id
+		}
+		outcome, err := ring.Spot().Park(ctx, &poll, version, time.Now().Add(time.Minute), nil)
+		if outcome != wait.Woken || err != nil {
+			return 0
+		}
+	}
+}

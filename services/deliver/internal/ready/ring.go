@@ -1,0 +1,259 @@
+package ready
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"queen.internal/pkg/store/group"
+	"queen.internal/services/deliver/internal/wait"
+)
+
+// Key names a ring.
+type Key struct {
+	Tenant uuid.UUID
+	Queue  string
+	Group  string
+}
+
+// busyPause is how long a partition rests whose cursor another transaction had locked. Such transactions are single
+// calls of a millisecond or two.
+const busyPause = 5 * time.Millisecond
+
+// failedPause is how long a partition rests whose claim failed. Offering it at once would have every parked poll fail,
+// one after the other, while the database is away.
+const failedPause = 500 * time.Millisecond
+
+// deferredPause is how often the backstop has a hidden partition tried before its time: a window may have filled up.
+const deferredPause = time.Second
+
+// Ring is where one consumer group may find work in one queue. Its methods are safe for concurrent use.
+type Ring struct {
+	key   Key
+	index *Index
+	spot  *wait.Spot
+
+	// Guarded by the index's mutex.
+	users int
+	idle  time.Time // since when it has had no user
+
+	mu           sync.Mutex
+	start        group.Start // of the newest pop, for a first contact
+	subscription group.Subscription
+	stale        bool      // the subscription may be gone
+	contact      time.Time // when the subscription was last asked for
+	generation   int       // of the subscription: what was taken under an older one is not put back
+	entries      entries
+	more         bool  // there may be work that did not fit
+	after        int64 // partition at which the next search goes on
+	takings      map[uint64]struct{}
+	lastTaking   uint64
+	returned     chan struct{} // closed, and replaced, at each Return
+	search       search
+	listeners    map[*Discovery]struct{} // discoveries with parked polls that take from this ring, too
+}
+
+// Taking is the entries that one claim may try.
+type Taking struct {
+	Subscription int64
+	Partitions   []int64
+
+	number     uint64
+	generation int
+}
+
+// Spot is where polls of this group and queue park.
+func (r *Ring) Spot() *wait.Spot { return r.spot }
+
+// Take offers up to n partitions, those first that have waited longest. What it returns must be given to Return. Without
+// any, Partitions is empty and nothing is to be returned.
+func (r *Ring) Take(n int) Taking {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries.promoteDue(now)
+	n = min(n, r.entries.queue.length)
+	if n == 0 {
+		return Taking{}
+	}
+	r.lastTaking++
+	t := Taking{Subscription: r.subscription.ID, Partitions: make([]int64, n), number: r.lastTaking, generation: r.generation}
+	for i := range t.Partitions {
+		t.Partitions[i] = r.entries.take(now).id
+	}
+	r.takings[t.number] = struct{}{}
+	old := now.Sub(r.search.begun) > r.index.options.Refresh
+	if old || r.more && r.entries.queue.length == 0 {
+		r.search.begun = now // the recheck may have to wait for a worker: ask once
+		r.spot.Recheck()
+	}
+	return t
+}
+
+// More says whether there may be work that the last search left out.
+func (r *Ring) More() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.more
+}
+
+// Queued is how many partitions could be taken now.
+func (r *Ring) Queued() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries.promoteDue(time.Now())
+	return r.entries.queue.length
+}
+
+// Return puts a taking where the claim's verdicts, in ascending order of partition, say. With consumed, a span that was taken is not leased but consumed,
+// and its partition may be taken again at once. An empty result means that the claim failed.
+func (r *Ring) Return(t Taking, result group.ClaimResult, consumed bool) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.takings, t.number)
+	close(r.returned)
+	r.returned = make(chan struct{})
+	if t.generation != r.generation {
+		return
+	}
+	before := r.entries.queue.length
+	for _, id := range slices.Backward(t.Partitions) { // those not tried go to the front one by one
+		n := r.entries.byID[id]
+		news := r.entries.settle(n)
+		at, tried := slices.BinarySearchFunc(result.Claims, id, func(c group.Claim, id int64) int { return cmp.Compare(c.PartitionID, id) })
+		switch {
+		case tried:
+			r.place(n, &result.Claims[at], news, consumed, now, result.Clock)
+		case len(result.Claims) == 0:
+			r.entries.postpone(n, now.Add(failedPause), false)
+		default:
+			r.entries.giveBack(n)
+		}
+	}
+	r.announce(r.entries.queue.length - before)
+}
+
+// place puts one entry where its verdict says.
+func (r *Ring) place(n *entry, claim *group.Claim, news, consumed bool, now, clock time.Time) {
+	until := now.Add(max(claim.Until.Sub(clock), 0) + time.Millisecond) // the claim compares strictly
+	switch claim.Verdict {
+	case group.Took:
+		// What came to be known while it was being leased is older than the lease, which is ours now.
+		if consumed {
+			r.entries.requeue(n)
+		} else {
+			r.entries.postpone(n, until, false)
+		}
+	case group.Leased:
+		if news {
+			r.entries.requeue(n)
+		} else {
+			r.entries.postpone(n, until, false)
+		}
+	case group.Deferred:
+		// A search finds hidden partitions, too, so that it did is no news.
+		r.entries.postpone(n, until, true)
+	case group.Busy:
+		r.entries.postpone(n, now.Add(busyPause), false)
+	case group.Empty:
+		if news {
+			r.entries.requeue(n)
+		} else {
+			r.entries.forget(n)
+		}
+	default:
+		r.entries.forget(n)
+		r.stale = true
+	}
+}
+
+// announce wakes polls for n entries that have become queued, and asks to be told when the next one is due. The caller
+// holds the mutex.
+func (r *Ring) announce(n int) {
+	if due, ok := r.entries.nextDue(); ok {
+		r.spot.Due(due)
+	}
+	if n <= 0 {
+		return
+	}
+	n -= r.spot.Wake(n)
+	for d := range r.listeners {
+		if n <= 0 {
+			return
+		}
+		n -= d.spot.Wake(n)
+	}
+}
+
+// Kick wakes one poll when there is something to take. A pop calls it when it leaves without having emptied the ring.
+func (r *Ring) Kick() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.entries.queue.length > 0 {
+		r.announce(1)
+	}
+}
+
+// Freed says that the group's lease on a partition has ended before its time.
+func (r *Ring) Freed(partition int64) { r.heard(partition, true) }
+
+// Pushed says that a partition has got messages.
+func (r *Ring) Pushed(partition int64) { r.heard(partition, false) }
+
+// heard takes news about a partition. A push says nothing new of a partition that waits for a lease or a delay.
+func (r *Ring) heard(partition int64, freed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.entries.byID[partition]
+	switch {
+	case n == nil && r.subscription.ID == 0:
+	case n == nil:
+		if r.entries.add(partition) {
+			r.announce(1)
+		} else {
+			r.more = true
+		}
+	case n.state == taken:
+		n.marked = true
+	case n.state == later && freed:
+		r.entries.promote(n)
+		r.announce(1)
+	}
+}
+
+// Due implements wait.Source.
+func (r *Ring) Due(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.announce(r.entries.promoteDue(now))
+}
+
+// reset forgets all entries, when the subscription is another one. The caller holds the mutex.
+func (r *Ring) reset(subscription group.Subscription) {
+	r.subscription = subscription
+	r.generation++
+	r.entries = newEntries(r.index.options.Limit)
+	r.after, r.more = 0, false
+}
+
+// Stats is how many entries of each state a ring has.
+type Stats struct {
+	Rings, Queued, Taken, Later int
+	More                        int // rings that may have work which did not fit
+}
+
+func (r *Ring) stats(s *Stats) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Rings++
+	s.Queued += r.entries.queue.length
+	s.Taken += r.entries.taken
+	s.Later += len(r.entries.later)
+	if r.more {
+		s.More++
+	}
+}

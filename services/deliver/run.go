@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"queen.internal/pkg/config"
+	"queen.internal/pkg/daemon"
+	"queen.internal/pkg/health"
+	"queen.internal/pkg/httpd"
+	"queen.internal/pkg/logging"
+	"queen.internal/pkg/metrics"
+	"queen.internal/pkg/pg"
+	"queen.internal/pkg/route"
+	"queen.internal/pkg/schema"
+	"queen.internal/pkg/store/group"
+	"queen.internal/pkg/store/log"
+	"queen.internal/services/deliver/internal/ack"
+	"queen.internal/services/deliver/internal/httpapi"
+	"queen.internal/services/deliver/internal/lease"
+	"queen.internal/services/deliver/internal/measure"
+	"queen.internal/services/deliver/internal/pop"
+	"queen.internal/services/deliver/internal/ready"
+	"queen.internal/services/deliver/internal/wait"
+)
+
+// run is deliver from its settings to its stop.
+//
+//	GET /pop...  -> httpapi -> pop.Engine -> ready.Index -> candidates (reads lane)
+//	                              |   |          ^   |
+//	                              |   |          |   +-> wait.Lot: parked polls, backstop
+//	                              |   +-> claim (claims lane), segments (reads lane)
+//	                              +-> lease.Clock, lease.Registry
+//	                                     ^           |
+//	POST /ack... -> httpapi -> ack.Service (claims lane), frees partitions in ready.Index
+func run(ctx context.Context, env daemon.Env) error {
+	s := defaults()
+	if err := config.Load(&s); err != nil {
+		return err
+	}
+	config.LogEffective(env.Logger, &s, s.blocks(env.Version)...)
+	return deliver(ctx, env, &s, func(string) {})
+}
+
+// deliver is run with these settings; listening is told the base URL once requests are taken.
+func deliver(ctx context.Context, env daemon.Env, s *settings, listening func(url string)) error {
+	p, err := open(ctx, env, s)
+	if err != nil {
+		return err
+	}
+	server, err := p.server(env, s)
+	if err != nil {
+		p.close()
+		return err
+	}
+	return p.serve(ctx, env, server, listening)
+}
+
+// parts is what deliver consists of.
+type parts struct {
+	claims, reads, probes *pg.Pool
+	schema                *schema.Keeper
+	metrics               *metrics.Registry
+	lot                   *wait.Lot
+	index                 *ready.Index
+	pops                  *pop.Engine
+	acks                  *ack.Service
+}
+
+// open makes the parts. Nothing is started and nothing connects.
+func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
+	p := &parts{metrics: metrics.New(env.Service, env.Version)}
+	if err := p.openPools(ctx, env, s); err != nil {
+		p.close()
+		return nil, err
+	}
+	p.schema = schema.NewKeeper(schema.Broker(), p.probes, bool(s.ApplySchema), logging.For(env.Logger, "schema"))
+
+	counters := measure.NewCounters(p.metrics.Registerer())
+	clockLog := logging.For(env.Logger, "clock")
+	clock := lease.NewClock(func(leap lease.Leap) {
+		counters.Leaps.Inc()
+		clockLog.Warn("the database's clock leapt; leases go on by the clock before it until the longest has passed",
+			"by_ms", leap.By.Milliseconds(), "reading", leap.Reading, "accepted", leap.Accepted)
+	})
+	leases := lease.NewRegistry(leaseCursors)
+	groups := group.New(p.claims)
+	p.lot = wait.New(wait.Options{
+		MaxParked: int(s.MaxWaiters), Workers: searchers, Intervals: s.intervals(), Logger: logging.For(env.Logger, "pop"),
+	})
+	p.index = ready.New(group.New(p.reads), p.lot, ready.Options{
+		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap,
+	})
+	p.pops = pop.New(pop.Options{
+		Groups: groups, Log: log.New(p.reads), Index: p.index, Clock: clock, Leases: leases,
+		Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout, Claims: counters.Claims, Delivered: counters.Delivered,
+	})
+	p.acks = ack.New(ack.Options{
+		Groups: groups, Index: p.index, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
+	})
+	measure.Watch(p.metrics.Registerer(), p.lot, p.index, leases, p.pools())
+	return p, nil
+}
+
+func (p *parts) openPools(ctx context.Context, env daemon.Env, s *settings) (err error) {
+	lanes := s.lanes()
+	database := pg.FromSettings(s.Postgres)
+	for _, lane := range []struct {
+		name string
+		size int
+		pool **pg.Pool
+	}{{"claims", lanes.claims, &p.claims}, {"reads", lanes.reads, &p.reads}, {"probes", lanes.probes, &p.probes}} {
+		*lane.pool, err = pg.Open(ctx, database, pg.Options{
+			Name: "queen-" + env.Service + "/" + lane.name, Logger: logging.For(env.Logger, "postgres"), Size: lane.size,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pools are the lanes by name.
+func (p *parts) pools() map[string]*pg.Pool {
+	return map[string]*pg.Pool{"claims": p.claims, "reads": p.reads, "probes": p.probes}
+}
+
+// close closes the pools that were opened.
+func (p *parts) close() {
+	for _, pool := range p.pools() {
+		if pool != nil {
+			pool.Close()
+		}
+	}
+}
+
+// server makes the HTTP side.
+func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
+	ping := func(ctx context.Context) error { return pg.Ping(ctx, p.probes) }
+	checks := health.New(health.Options{Version: env.Version, Ping: ping, Ready: []health.Check{
+		{Name: "postgresql", Func: ping},
+		{Name: "schema", Func: func(context.Context) error { return p.schema.Ready() }},
+	}})
+	api := &httpapi.API{Pops: p.pops, Acks: p.acks, Defaults: s.popDefaults()}
+	return httpd.New(httpd.Options{
+		Role: route.Deliver, Logger: env.Logger, Metrics: p.metrics, Health: checks,
+		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes), DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
+		Tenancy: bool(s.Header), Handlers: api.Handlers(),
+	})
+}
+
+// serve starts the parts in order and stops them in reverse: the server drains first, so the searchers outlive every
+// parked poll and the pools every call.
+func (p *parts) serve(ctx context.Context, env daemon.Env, server *httpd.Server, listening func(url string)) error {
+	g := daemon.Group{Logger: env.Logger}
+	g.Add(daemon.Component{Name: "postgres", Stop: func(context.Context) error { p.close(); return nil }})
+	g.Add(daemon.Component{Name: "schema", Run: p.schema.Run})
+	g.Add(daemon.Component{Name: "rings", Run: p.index.Run})
+	g.Add(daemon.Component{Name: "parked polls", Run: p.lot.Run})
+	g.Add(daemon.Component{
+		Name: "http",
+		Start: func(ctx context.Context) error {
+			if err := server.Listen(); err != nil {
+				return err
+			}
+			logging.For(env.Logger, "boot").InfoContext(ctx, "listening", slog.String("service", env.Service),
+				slog.String("version", env.Version), slog.String("url", server.URL()), slog.String("engine", health.Engine))
+			listening(server.URL())
+			return nil
+		},
+		Run: server.Run,
+	})
+	return g.Run(ctx)
+}
