@@ -5,7 +5,8 @@
 -- Input:   p_batch, p_max_partitions (NULL: no cap) and p_max_bytes are budgets of the whole call; the first partition
 --          may take them all, and at least one message is given. p_lease_seconds NULL takes the queue's.
 --          p_clock_cap is the latest time that the caller believes this clock can show: a leap forward beyond it must not
---          end live leases.
+--          end live leases. New leases are counted from the clock itself, so that they last also when the leap turns out
+--          to be the true time.
 -- Answer:  one row per candidate that was tried, in ascending order of partition:
 --            1 took  2 empty  3 leased (until)  4 busy: its cursor is locked  5 deferred (until)  6 gone
 --          `clock` is the server's clock, uncapped.
@@ -113,7 +114,7 @@ BEGIN
             WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;
         ELSE
             attempt := CASE WHEN v_cursor.head_offset = first_offset THEN v_cursor.attempt + 1 ELSE 1 END;
-            until := v_now + make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds));
+            until := clock + make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds));
             UPDATE queen.cursors c
             SET batch_end = claim.last_offset, lease_id = p_lease, lease_expires_at = claim.until,
                 head_offset = claim.first_offset, attempt = claim.attempt

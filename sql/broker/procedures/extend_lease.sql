@@ -25,7 +25,7 @@ BEGIN
 
     WITH extended AS (
         UPDATE queen.cursors c
-        SET lease_expires_at = greatest(c.lease_expires_at, v_now + make_interval(secs => greatest(p_seconds, 1)))
+        SET lease_expires_at = greatest(c.lease_expires_at, clock_timestamp() + make_interval(secs => greatest(p_seconds, 1)))
         FROM queen.subscriptions s JOIN queen.queues q ON q.id = s.queue_id
         WHERE (c.subscription_id, c.partition_id) IN (SELECT k.s, k.p FROM unnest(p_subscriptions, p_partitions) AS k(s, p))
           AND c.lease_id = p_lease AND c.lease_expires_at > v_now
