@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"queen.internal/pkg/config"
+	"queen.internal/pkg/daemon"
+	"queen.internal/pkg/logging"
+	"queen.internal/pkg/pg"
+	"queen.internal/pkg/pgtest"
+	"queen.internal/pkg/route"
+)
+
+// playVariable makes this binary the program itself.
+const playVariable = "QUEEN_TEST_PLAY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(playVariable) != "" {
+		main()
+		return
+	}
+	pgtest.Main(m, pgtest.CheckLeaks)
+}
+
+// patience is a safety net, not a measure.
+const patience = 30 * time.Second
+
+// at are the settings for a database.
+func at(database pg.Config) settings {
+	s := defaults()
+	s.HTTP.Port, s.BindAddr, s.DrainDelay = 0, "127.0.0.1", 0
+	s.Host, s.Postgres.Port, s.User = database.Host, config.Int(database.Port), database.User
+	s.Password, s.Database, s.PoolSize = config.Secret(database.Password), database.Database, 2
+	return s
+}
+
+// nowhere are settings for a database that does not answer.
+func nowhere(t *testing.T) settings {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	return at(pg.Config{Host: "127.0.0.1", Port: port, User: "nobody", Password: "secret", Database: "none"})
+}
+
+func testEnv(t *testing.T) daemon.Env {
+	return daemon.Env{Service: "console", Version: "test", Logger: logging.New(t.Output(), logging.Settings{Filter: "warn"}), Stdout: io.Discard}
+}
+
+// start runs the service until the test ends and returns its base URL.
+func start(t *testing.T, s settings) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	listening, ended := make(chan string, 1), make(chan error, 1)
+	go func() { ended <- serve(ctx, testEnv(t), s, func(url string) { listening <- url }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("ends with %v", err)
+		}
+	})
+	select {
+	case url := <-listening:
+		return url
+	case err := <-ended:
+		ended <- err
+		t.Fatalf("ended with %v", err)
+	case <-time.After(patience):
+		t.Fatal("does not listen")
+	}
+	return ""
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	res, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+// becomesReady asks until the schema keeper is done; each answer but the last names what is missing.
+func becomesReady(t *testing.T, url string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		status, body := get(t, url+"/readyz")
+		if status == http.StatusOK {
+			return
+		}
+		if !strings.Contains(body, `"check":"`) || time.Now().After(deadline) {
+			t.Fatalf("/readyz is %d %s", status, body)
+		}
+	}
+}
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+
+	t.Run("with its database it is healthy and installs the schema", func(t *testing.T) {
+		t.Parallel()
+		database := pgtest.Empty(t)
+		url := start(t, at(database.Config))
+		becomesReady(t, url)
+		if status, body := get(t, url+"/health"); status != http.StatusOK || body != `{"status":"healthy","database":"connected","engine":"segments-go","version":"test"}` {
+			t.Errorf("/health is %d %s", status, body)
+		}
+		var version int
+		if err := database.Pool.QueryRow(t.Context(), `SELECT version FROM queen.schema_version`).Scan(&version); err != nil || version == 0 {
+			t.Errorf("the schema's version is %d, %v", version, err)
+		}
+		for path, part := range map[string]string{"/livez": "ok", "/status": "segments-go", "/metrics/prometheus": "queen_http_request_duration_seconds"} {
+			if status, body := get(t, url+path); status != http.StatusOK || !strings.Contains(body, part) {
+				t.Errorf("%s is %d %s", path, status, body)
+			}
+		}
+	})
+
+	t.Run("without its database it lives, is not ready and says why", func(t *testing.T) {
+		t.Parallel()
+		s := nowhere(t)
+		url := start(t, s)
+		if status, body := get(t, url+"/health"); status != http.StatusServiceUnavailable || !strings.Contains(body, `"database":"disconnected"`) {
+			t.Errorf("/health is %d %s", status, body)
+		}
+		status, body := get(t, url+"/readyz")
+		if status != http.StatusServiceUnavailable || !strings.Contains(body, `"check":"postgresql"`) {
+			t.Errorf("/readyz is %d %s", status, body)
+		}
+		if strings.Contains(body, "127.0.0.1") || strings.Contains(body, "nobody") {
+			t.Errorf("/readyz tells anybody where the database is: %s", body)
+		}
+		if status, _ := get(t, url+"/livez"); status != http.StatusOK {
+			t.Errorf("/livez is %d", status)
+		}
+	})
+
+	t.Run("shows its page, and nothing elsewhere", func(t *testing.T) {
+		t.Parallel()
+		url := start(t, nowhere(t))
+		if status, body := get(t, url+"/"); status != http.StatusOK || !strings.Contains(body, "<title>Queen console</title>") {
+			t.Errorf("/ is %d %s", status, body)
+		}
+		for _, path := range []string{"/queues", "/api/v1/nothing"} {
+			if status, body := get(t, url+path); status != http.StatusNotFound || body != `{"error":"Not Found","code":"no_such_route"}` {
+				t.Errorf("%s is %d %s", path, status, body)
+			}
+		}
+	})
+
+	t.Run("routes of other roles are refused by name", func(t *testing.T) {
+		t.Parallel()
+		url := start(t, nowhere(t))
+		for _, row := range route.Table {
+			if row.Method != http.MethodGet || row.Role == route.Every || row.Role == route.Console {
+				continue
+			}
+			if status, body := get(t, url+strings.ReplaceAll(row.Path, ":", "x")); status != http.StatusNotFound || !strings.Contains(body, `"code":"wrong_role"`) || !strings.Contains(body, string(row.Role)) {
+				t.Errorf("%s is %d %s", row.Path, status, body)
+			}
+		}
+	})
+}
+
+// The program's exit code and last line, from a process of its own.
+func TestProcess(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	taken := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	tests := []struct {
+		name string
+		args []string
+		env  []string
+		code int
+		want string
+	}{
+		{"a bad setting", nil, []string{"DB_POOL_SIZE=16O"}, 1, `FATAL: DB_POOL_SIZE="16O" is not`},
+		{"a taken port", nil, []string{"PORT=" + taken, "QUEEN_BIND_ADDR=127.0.0.1"}, 1, "the address is in use"},
+		{"version", []string{"--version"}, nil, 0, "queen-console"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0], test.args...)
+			cmd.Env = append([]string{playVariable + "=1", "LOG_LEVEL=error", "GOCOVERDIR=" + t.TempDir()}, test.env...)
+			out, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(string(out), test.want) {
+				t.Errorf("exit code %d (%v), output %q", code, err, out)
+			}
+			if test.code != 0 && strings.Count(string(out), "\n") != 1 {
+				t.Errorf("prints %q, want one line", out)
+			}
+		})
+	}
+}

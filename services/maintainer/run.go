@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"queen.internal/pkg/config"
+	"queen.internal/pkg/daemon"
+	"queen.internal/pkg/health"
+	"queen.internal/pkg/httpd"
+	"queen.internal/pkg/logging"
+	"queen.internal/pkg/metrics"
+	"queen.internal/pkg/pg"
+	"queen.internal/pkg/queue"
+	"queen.internal/pkg/route"
+	"queen.internal/pkg/schema"
+)
+
+// run is the service. So far there is no task to work, so it is its frame: the pool, the schema and the probes.
+//
+//	httpd: probes, metrics --> schema keeper --> pool --> PostgreSQL
+func run(ctx context.Context, env daemon.Env) error {
+	s := defaults()
+	if err := config.Load(&s); err != nil {
+		return err
+	}
+	config.LogEffective(env.Logger, &s, s.blocks(env.Version)...)
+	if env.Flags[flagOnce] {
+		return once(ctx, env, s)
+	}
+	return serve(ctx, env, s, func(string) {})
+}
+
+// serve works until ctx ends. It calls listening once, with the base URL, when requests are answered.
+func serve(ctx context.Context, env daemon.Env, s settings, listening func(url string)) error {
+	pool, keeper, err := open(ctx, env, s)
+	if err != nil {
+		return err
+	}
+	ping := func(ctx context.Context) error { return public(pg.Ping(ctx, pool)) }
+	server, err := httpd.New(httpd.Options{
+		Role: route.Maintainer, Logger: env.Logger, Metrics: metrics.New(env.Service, env.Version),
+		Health: health.New(health.Options{Version: env.Version, Ping: ping, Ready: []health.Check{
+			{Name: "postgresql", Func: ping},
+			{Name: "schema", Func: func(context.Context) error { return public(keeper.Ready()) }},
+		}}),
+		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes),
+		DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
+	})
+	if err != nil {
+		pool.Close()
+		return err
+	}
+	group := daemon.Group{Logger: env.Logger}
+	group.Add(daemon.Component{Name: "pool", Stop: func(context.Context) error { pool.Close(); return nil }})
+	group.Add(daemon.Component{Name: "schema", Run: keeper.Run})
+	group.Add(daemon.Component{
+		Name: "http",
+		Start: func(ctx context.Context) error {
+			if err := server.Listen(); err != nil {
+				return err
+			}
+			logging.For(env.Logger, "boot").InfoContext(ctx, "listening", slog.String("service", env.Service),
+				slog.String("version", env.Version), slog.String("url", server.URL()), slog.String("engine", health.Engine))
+			listening(server.URL())
+			return nil
+		},
+		Run: server.Run,
+	})
+	return group.Run(ctx)
+}
+
+// open makes the pool, which the caller closes, and the schema's keeper. Nothing connects yet.
+func open(ctx context.Context, env daemon.Env, s settings) (*pg.Pool, *schema.Keeper, error) {
+	pool, err := pg.Open(ctx, pg.FromSettings(s.Postgres), pg.Options{
+		Name: "queen-" + env.Service, Logger: logging.For(env.Logger, "postgres"),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return pool, schema.NewKeeper(schema.Broker(), pool, bool(s.ApplySchema), logging.For(env.Logger, "schema")), nil
+}
+
+// public is err without what only the log may tell: probes answer anybody, and a driver's text names hosts and users.
+func public(err error) error {
+	var missing *schema.MissingError
+	var known *queue.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &missing):
+		return missing
+	case errors.As(err, &known):
+		return errors.New(known.Message)
+	}
+	return errors.New("the database does not answer")
+}
+
+// flagOnce makes the maintainer a job for a cron table or a function instead of a service.
+const flagOnce = "once"
+
+// onceWait is how long the schema may take to get current: another process may be installing it. Whoever started the
+// job starts it again.
+const onceWait = time.Minute
+
+// errDone ends the keeper after the work.
+var errDone = errors.New("done")
+
+// once works every task that is due and prints how many there were. Unlike the service it does not wait for a database
+// that is down.
+func once(ctx context.Context, env daemon.Env, s settings) error {
+	pool, keeper, err := open(ctx, env, s)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := pg.Ping(ctx, pool); err != nil {
+		if pg.FatalAtBoot(err) {
+			return pg.BootError(pool, err)
+		}
+		return fmt.Errorf("reach the database at %s:%d: %s", s.Host, s.Postgres.Port, pg.Reason(err))
+	}
+	if err := current(ctx, keeper); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(env.Stdout, "0 tasks due")
+	return err
+}
+
+// current waits for the schema.
+func current(ctx context.Context, keeper *schema.Keeper) error {
+	limited, cancel := context.WithTimeout(ctx, onceWait)
+	defer cancel()
+	work, working := errgroup.WithContext(limited)
+	work.Go(func() error { return keeper.Run(working) })
+	work.Go(func() error {
+		select {
+		case <-keeper.Current():
+			return errDone // ends the keeper too
+		case <-working.Done():
+			return keeper.Ready()
+		}
+	})
+	if err := work.Wait(); !errors.Is(err, errDone) {
+		return err
+	}
+	return nil
+}
