@@ -109,10 +109,11 @@ $(STATE)/bin/withpg:
 race-notice:
 	@[ -n "$(RACE)" ] || echo "no C compiler: the tests run without the race detector (Debian: apt-get install gcc libc6-dev)"
 
+# No cached results: some tests read files of other modules, which go does not know to depend on.
 # $(1): flags of go test, $(2): packages. The list of slowest tests is printed whether or not they passed.
 run-tests = status=0; \
   $(STATE)/bin/withpg $(TOOLS)/gotestsum --format pkgname --hide-summary skipped --jsonfile $(STATE)/test.json \
-    --packages '$(2)' -- -p $(PARALLEL) -timeout $(TIMEOUT) -run '$(RUN)' $(1) || status=1; \
+    --packages '$(2)' -- -count 1 -p $(PARALLEL) -timeout $(TIMEOUT) -run '$(RUN)' $(1) || status=1; \
   echo "ten slowest tests:"; \
   $(TOOLS)/gotestsum tool slowest --num 10 --threshold 0s --jsonfile $(STATE)/test.json || status=1; \
   exit $$status

@@ -33,7 +33,12 @@ func BenchmarkPush(b *testing.B) {
 			logs.await(b, "schema is current")
 			transport := &http.Transport{MaxIdleConnsPerHost: 64}
 			client := &http.Client{Transport: transport}
-			b.Cleanup(func() { transport.CloseIdleConnections(); <-ended })
+			b.Cleanup(func() {
+				transport.CloseIdleConnections()
+				if err := <-ended; err != nil {
+					b.Error(err)
+				}
+			})
 
 			var requests atomic.Int64
 			b.SetParallelism(32) // times the processors

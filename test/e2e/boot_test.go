@@ -71,13 +71,20 @@ func sharedSettings(t *testing.T, service string) map[string]string {
 	return nil
 }
 
+func hangUp(t *testing.T, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // only its number is wanted
+	defer hangUp(t, l)
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
@@ -93,7 +100,7 @@ func TestBootFailsOnATakenPort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.Close() //nolint:errcheck // the test's own
+			defer hangUp(t, l)
 			settings["PORT"] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 			fatalLine(t, bootFailure(t, service, settings), settings["PORT"], "in use")
 		})
@@ -164,8 +171,9 @@ func oldServer(t *testing.T) string {
 }
 
 func greet(conn net.Conn) {
-	defer conn.Close()                                    //nolint:errcheck // a fake's connection
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // a fake's connection
+	// A fake that gives up hangs up; whoever it annoys is the one under test.
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
 	var head [4]byte
 	if _, err := io.ReadFull(conn, head[:]); err != nil {
 		return

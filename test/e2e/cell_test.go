@@ -56,7 +56,7 @@ func (c *cell) do(t *testing.T, address, method, path, body string) (int, []byte
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end below
+	defer hangUp(t, resp.Body)
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -173,7 +173,7 @@ func TestLongPollOnAQuietQueueEndsEmptyInTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end below
+	defer hangUp(t, resp.Body)
 	var body bytes.Buffer
 	if _, err := body.ReadFrom(resp.Body); err != nil {
 		t.Fatal(err)

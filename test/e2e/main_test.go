@@ -31,13 +31,17 @@ func run(m *testing.M) int {
 	folder, err := os.MkdirTemp("", "queen-e2e-")
 	if err == nil {
 		// A folder that the database's account can enter.
-		err = os.Chmod(folder, 0o755) //nolint:gosec // nothing secret lies in it that is not protected by itself
+		err = os.Chmod(folder, 0o755)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // a temporary folder
+	defer func() {
+		if err := os.RemoveAll(folder); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
 	world.folder, world.binaries = folder, filepath.Join(folder, "bin")
 	root, err := local.Root(".")
 	if err == nil {
@@ -103,7 +107,7 @@ func stackFolder(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // as above
+	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return folder

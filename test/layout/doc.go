@@ -2,6 +2,8 @@
 // library, that nothing made for tests reaches a binary, how long files may get, and how the modules of the workspace
 // refer to each other. The rules are functions over a Tree and know nothing of where it came from; Load reads the real
 // one with the go command. What the folders are called beyond these rules is nobody's business here.
+//
+// go caches the result although it depends on files outside this module: run it with -count=1, as make does.
 package layout
 
 import "strings"

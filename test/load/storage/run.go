@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -31,20 +32,23 @@ type figure struct {
 }
 
 func run(ctx context.Context, opts options, out, progress io.Writer) error {
-	dsn := opts.dsn
-	if dsn == "" {
-		folder, err := pgserver.TemporaryFolder()
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(folder) //nolint:errcheck // a temporary folder that the system cleans up as well
-		server, err := pgserver.Start(ctx, pgserver.Options{Folder: folder, RemoveIfKilled: true})
-		if err != nil {
-			return err
-		}
-		defer server.Stop(context.WithoutCancel(ctx)) //nolint:errcheck // its data is thrown away next
-		dsn = server.DSN("postgres")
+	if opts.dsn != "" {
+		return compare(ctx, opts.dsn, opts, out, progress)
 	}
+	folder, err := pgserver.TemporaryFolder()
+	if err != nil {
+		return err
+	}
+	server, err := pgserver.Start(ctx, pgserver.Options{Folder: folder, RemoveIfKilled: true})
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(folder))
+	}
+	err = compare(ctx, server.DSN("postgres"), opts, out, progress)
+	return errors.Join(err, server.Stop(context.WithoutCancel(ctx)), os.RemoveAll(folder))
+}
+
+// compare measures every set on one server.
+func compare(ctx context.Context, dsn string, opts options, out, progress io.Writer) error {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return err

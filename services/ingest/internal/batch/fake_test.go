@@ -99,7 +99,12 @@ func start(opts Options) *harness {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- b.Run(ctx) }()
-	return &harness{b, g, func() { cancel(); <-ended }}
+	return &harness{b, g, func() {
+		cancel()
+		if err := <-ended; err != nil {
+			panic(err) // Run has no error to give
+		}
+	}}
 }
 
 func options(committers int) Options {

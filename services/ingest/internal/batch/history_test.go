@@ -401,7 +401,9 @@ func TestPush_InAStorm(t *testing.T) {
 		}
 	}
 	cancel()
-	<-ended
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 	for key, ids := range store.seen {
 		next := map[int]int{}
 		for _, id := range ids {

@@ -72,7 +72,12 @@ func serve(t *testing.T, set func(s *service, o *httpd.Options)) *service {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- batcher.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-ended })
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 
 	api := &API{Batcher: batcher, Ready: func() error { return s.ready }}
 	options := httpd.Options{
