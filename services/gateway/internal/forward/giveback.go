@@ -2,7 +2,6 @@ package forward
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -83,10 +82,9 @@ func (b *returns) run(ctx context.Context) {
 func (b *returns) post(ctx context.Context, g given) {
 	ctx, cancel := context.WithTimeout(ctx, returnTimeout)
 	defer cancel()
-	status, err := b.release(ctx, g)
-	var lost *LostError
-	if errors.As(err, &lost) {
-		status, err = b.release(ctx, g) // harmless twice, and deliver may have other processes
+	status, at, err := b.release(ctx, g, nil)
+	if at != nil {
+		status, _, err = b.release(ctx, g, at) // harmless twice
 	}
 	switch {
 	case err != nil:
@@ -101,31 +99,36 @@ func (b *returns) post(ctx context.Context, g given) {
 	}
 }
 
-func (b *returns) release(ctx context.Context, g given) (status int, err error) {
+// release posts one lease back, to an address other than avoid if there is one. The address is returned when it took the
+// request and did not answer.
+func (b *returns) release(ctx context.Context, g given, avoid *address) (status int, silent *address, err error) {
 	u := b.f.upstreams[route.Deliver]
 	if u == nil {
-		return 0, &UnreachableError{Role: route.Deliver}
+		return 0, nil, &UnreachableError{Role: route.Deliver}
 	}
 	path := "/internal/api/lease/" + url.PathEscape(g.lease) + "/release"
 	r, err := plain(ctx, http.MethodPost, path, string(route.Deliver), g.header)
 	if err != nil {
-		return 0, fmt.Errorf("release of %q: %w", g.lease, err)
+		return 0, nil, fmt.Errorf("release of %q: %w", g.lease, err)
 	}
 	q, err := newRequest(r, path)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	t := &trip{f: b.f, r: r, t: Target{Role: route.Deliver}, q: q}
+	if tried := []*address{avoid}; u.pick(nil, tried) != nil {
+		t.tried = tried
+	}
 	l, err := t.open(u)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	answer, err := l.c.receive(r)
 	if err != nil {
 		l.end(false)
-		return 0, &LostError{Role: route.Deliver, Err: err}
+		return 0, l.a, &LostError{Role: route.Deliver, Err: err}
 	}
 	_, err = io.Copy(io.Discard, answer.Body)
 	l.end(err == nil && !answer.Close)
-	return answer.StatusCode, nil
+	return answer.StatusCode, nil, nil
 }

@@ -233,15 +233,12 @@ func TestClientGoes(t *testing.T) {
 		})
 		e := startEdge(t, one(t, route.Deliver, breaks, other.URL))
 		for broken := 0; broken < 2; { // pops alternate, so do releases: of two, one begins at the wrong address
-			answer, err := e.client.Get(e.url + "/pop")
-			if err == nil {
-				_, err = io.Copy(io.Discard, answer.Body)
-				answer.Body.Close()
-			}
+			// Not net/http's client, which sends the pop again when nothing of the answer came.
+			got := rawExchange(t, e.url, "GET /pop HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
 			if end := e.ended(t); errors.Is(end.err, forward.ErrBroken) {
 				broken++
-				if err == nil {
-					t.Error("half an answer is taken for the whole")
+				if strings.Count(got, "half") > 0 && !strings.Contains(got, "Content-Length: 100") {
+					t.Errorf("half an answer is passed on as a whole: %q", got)
 				}
 				if got := receive(t, released, "the release"); got != "/internal/api/lease/abc/release" {
 					t.Errorf("released by %s", got)
