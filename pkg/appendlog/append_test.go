@@ -37,7 +37,7 @@ func stored(t *testing.T, pool *pg.Pool, partition string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	segments, err := store.Read(t.Context(), []log.Span{{Partition: ids[0], First: 0, Last: 1 << 40}})
+	segments, err := store.Read(t.Context(), []log.Span{{Partition: ids[0].ID, First: 0, Last: 1 << 40}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestAppendJudgesDuplicatesAfterItHasTheLock(t *testing.T) {
 	}
 	hash := queue.TransactionHash("x")
 	seg := segment.Encode(group("a", "x").Messages)
-	if _, err := tx.Exec(t.Context(), `SELECT * FROM queen.append((SELECT array_agg(id) FROM queen.partitions), ARRAY[7::bigint],
+	if _, err := tx.Exec(t.Context(), `SELECT * FROM queen.append((SELECT array_agg(id) FROM queen.partitions), (SELECT array_agg(uid) FROM queen.partitions), ARRAY[7::bigint],
 		ARRAY[1], ARRAY[$1::int], ARRAY[$2::smallint], ARRAY[$3::bytea], ARRAY[$4::uuid], true, false)`,
 		seg.RawBytes, seg.Codec, seg.Blob, [16]byte(hash)); err != nil {
 		t.Fatal(err)

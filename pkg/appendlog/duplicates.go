@@ -1,10 +1,13 @@
 package appendlog
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
+	"queen.internal/pkg/segment"
 	"queen.internal/pkg/store/log"
 )
 
@@ -16,8 +19,8 @@ func (f *flush) repeat(ctx context.Context, groups []*pending, verdicts map[int6
 	}
 	var spans []log.Span
 	for _, p := range groups {
-		for _, offset := range verdicts[p.partition].Originals {
-			spans = append(spans, log.Span{Partition: p.partition, First: offset, Last: offset})
+		for _, offset := range verdicts[p.partition.ID].Originals {
+			spans = append(spans, log.Span{Partition: p.partition.ID, First: offset, Last: offset})
 		}
 	}
 	ids, err := f.originals(ctx, spans)
@@ -27,7 +30,7 @@ func (f *flush) repeat(ctx context.Context, groups []*pending, verdicts map[int6
 		return
 	}
 	for _, p := range groups {
-		v := verdicts[p.partition]
+		v := verdicts[p.partition.ID]
 		for i, position := range v.Positions {
 			place := p.places[position-1]
 			f.results[p.group].Outcomes[place] = Outcome{Duplicate: true, MessageID: ids[i]}
@@ -38,31 +41,59 @@ func (f *flush) repeat(ctx context.Context, groups []*pending, verdicts map[int6
 	}
 }
 
-// originals reads the message ids at the given offsets; one that retention removed is all zero.
+// originals reads the message ids at the given offsets; one that retention removed is all zero. Many of the offsets stand
+// in one segment, which is read once: it is as large as a thousand offsets are small.
 func (f *flush) originals(ctx context.Context, spans []log.Span) ([]uuid.UUID, error) {
 	ctx, cancel := context.WithTimeout(ctx, appendDeadline)
 	defer cancel()
-	found, err := f.log.store.Read(ctx, spans)
-	if err != nil {
-		return nil, err
+	ids, left := make([]uuid.UUID, len(spans)), make([]int, len(spans))
+	for i := range left {
+		left[i] = i
 	}
-	ids := make([]uuid.UUID, len(spans))
-	decoded := make(map[[2]int64][]uuid.UUID)
-	for i, segments := range found {
-		for j := range segments {
-			seg := &segments[j]
-			at := [2]int64{spans[i].Partition, seg.Base}
-			if decoded[at] == nil {
-				msgs, err := seg.Messages()
-				if err != nil {
-					return nil, err
-				}
-				for k := range msgs {
-					decoded[at] = append(decoded[at], msgs[k].ID)
-				}
-			}
-			ids[i] = decoded[at][spans[i].First-seg.Base]
+	slices.SortFunc(left, func(a, b int) int {
+		return cmp.Or(cmp.Compare(spans[a].Partition, spans[b].Partition), cmp.Compare(spans[a].First, spans[b].First))
+	})
+	for len(left) > 0 {
+		heads := headsOf(spans, left)
+		found, err := f.log.store.Read(ctx, heads)
+		if err != nil {
+			return nil, err
 		}
+		var rest []int
+		var seg *log.Segment
+		var msgs []segment.Message
+		for _, i := range left {
+			isHead := len(heads) > 0 && spans[i] == heads[0]
+			if isHead {
+				seg, msgs = nil, nil
+				if len(found[0]) > 0 {
+					seg = &found[0][0]
+					if msgs, err = seg.Messages(); err != nil {
+						return nil, err
+					}
+				}
+				heads, found = heads[1:], found[1:]
+			}
+			switch {
+			case seg != nil && spans[i].First <= seg.End:
+				ids[i] = msgs[spans[i].First-seg.Base].ID
+			case !isHead: // the head's segment ends before it
+				rest = append(rest, i)
+			}
+		}
+		left = rest
 	}
 	return ids, nil
+}
+
+// headsOf picks, from the sorted offsets that are left, one of each run that a single segment could hold.
+func headsOf(spans []log.Span, left []int) []log.Span {
+	var heads []log.Span
+	for _, i := range left {
+		n := len(heads)
+		if n == 0 || heads[n-1].Partition != spans[i].Partition || spans[i].First >= heads[n-1].First+segment.MaxMessages {
+			heads = append(heads, spans[i])
+		}
+	}
+	return heads
 }

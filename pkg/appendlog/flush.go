@@ -21,29 +21,31 @@ type flush struct {
 }
 
 func (f *flush) run(ctx context.Context) {
-	// Each round either closes groups or learns which of their partitions are locked: then the next one waits.
-	wait := false
+	// Each round either closes groups or learns which of their partitions are locked: then the next one waits. When the
+	// wait was in vain, one more round takes what is free and the rest is given up, so the time is bounded however many
+	// partitions are locked.
+	wait, givenUp := false, error(nil)
 	for len(f.open) > 0 {
 		if err := ctx.Err(); err != nil {
 			f.fail(f.open, queue.Unavailable("the service is stopping", pg.RetryAfter, err))
 			return
 		}
-		if !f.locate(ctx) {
+		f.locate(ctx)
+		if len(f.open) == 0 {
 			return
 		}
 		before := len(f.open)
 		placed, err := f.call(ctx, f.open, wait)
 		switch {
 		case err == nil:
-			answered := f.settle(ctx, placed, wait)
-			wait = answered == 0
+			answered := f.settle(ctx, placed, wait, givenUp)
+			wait, givenUp = answered == 0 && len(f.open) == before, nil
+		case log.Locked(err):
+			wait, givenUp = false, err
 		case len(f.open) > 1 && isolates(err):
 			f.oneByOne(ctx)
 		default:
 			f.fail(f.open, err)
-		}
-		if len(f.open) < before {
-			wait = false
 		}
 	}
 }
@@ -81,49 +83,55 @@ func (f *flush) keep(open func(*pending) bool) {
 	f.open = kept
 }
 
-// locate gives every open group its partition id and its runs. False means that all of them have failed.
-func (f *flush) locate(ctx context.Context) bool {
+// locate gives every open group its partition and its runs. Groups whose partition cannot be provisioned fail, alone: a
+// queue row that stays locked must not hold up those who are there already.
+func (f *flush) locate(ctx context.Context) {
 	var lacking []*pending
 	for _, p := range f.open {
-		if p.partition != 0 {
+		if p.partition.ID != 0 {
 			continue
 		}
-		if id, known := f.log.ids.Get(p.key); known {
-			p.partition = id
-			p.prepare()
+		if known, ok := f.log.ids.Get(p.key); ok {
+			p.place(known)
 			continue
 		}
 		lacking = append(lacking, p)
 	}
-	if len(lacking) == 0 {
-		return true
+	if len(lacking) > 0 {
+		f.provision(ctx, lacking)
 	}
-	keys := make([]Key, len(lacking))
-	for i, p := range lacking {
-		keys[i] = p.key
-	}
-	ids, err := f.ensure(ctx, keys)
-	if err != nil {
-		f.fail(f.open, err)
-		return false
-	}
-	for i, p := range lacking {
-		f.log.ids.Add(p.key, ids[i])
-		p.partition = ids[i]
-		p.prepare()
-	}
-	return true
 }
 
-// ensure provisions; it is idempotent, so one lost connection is worth a second try.
-func (f *flush) ensure(ctx context.Context, keys []Key) ([]int64, error) {
+func (f *flush) provision(ctx context.Context, groups []*pending) {
+	keys := make([]Key, len(groups))
+	for i, p := range groups {
+		keys[i] = p.key
+	}
+	found, err := f.ensure(ctx, keys)
+	switch {
+	case err == nil:
+		for i, p := range groups {
+			f.log.ids.Add(p.key, found[i])
+			p.place(found[i])
+		}
+	case len(groups) > 1 && isolates(err):
+		for _, p := range groups {
+			f.provision(ctx, []*pending{p})
+		}
+	default:
+		f.fail(groups, err)
+	}
+}
+
+// ensure is idempotent, so one lost connection is worth a second try.
+func (f *flush) ensure(ctx context.Context, keys []Key) ([]log.Partition, error) {
 	ctx, cancel := context.WithTimeout(ctx, appendDeadline)
 	defer cancel()
-	ids, err := f.log.store.Ensure(ctx, keys)
-	if err != nil && pg.Transient(err) && ctx.Err() == nil {
-		ids, err = f.log.store.Ensure(ctx, keys)
+	found, err := f.log.store.Ensure(ctx, keys)
+	if err != nil && pg.Transient(err) && !log.Locked(err) && ctx.Err() == nil {
+		found, err = f.log.store.Ensure(ctx, keys)
 	}
-	return ids, err
+	return found, err
 }
 
 // call appends the groups in one transaction; when that surely did not commit, or may have, it is repeated once.
@@ -133,10 +141,13 @@ func (f *flush) call(ctx context.Context, groups []*pending, wait bool) ([]log.P
 		runs = append(runs, p.runs...)
 	}
 	placed, err := f.once(ctx, runs, log.AppendOptions{Wait: wait})
-	if err == nil || !pg.Transient(err) || log.Locked(err) || ctx.Err() != nil {
+	if err == nil || !pg.Transient(err) || log.Locked(err) {
 		return placed, pg.Wrap("append", err)
 	}
 	unknown := log.Unknown(err)
+	if ctx.Err() != nil && !unknown {
+		return nil, pg.Wrap("append", err)
+	}
 	placed, second := f.once(ctx, runs, log.AppendOptions{Wait: true, CheckTags: unknown})
 	if second == nil {
 		return placed, nil
@@ -156,8 +167,10 @@ func (f *flush) once(ctx context.Context, runs []log.Run, opts log.AppendOptions
 	return f.log.store.Append(ctx, runs, opts)
 }
 
-// settle takes the verdicts of one call and announces what it committed; it returns how many groups were answered.
-func (f *flush) settle(ctx context.Context, placed []log.Placed, waited bool) int {
+// settle takes the verdicts of one call and announces what it committed; it returns how many groups were answered. A
+// partition without a verdict was locked: it is left for the next call, or fails with givenUp when that is set. After a
+// call that waited it no longer exists.
+func (f *flush) settle(ctx context.Context, placed []log.Placed, waited bool, givenUp error) int {
 	verdicts := make(map[int64]*log.Placed, len(placed))
 	for i := range placed {
 		verdicts[placed[i].Partition] = &placed[i]
@@ -165,16 +178,18 @@ func (f *flush) settle(ctx context.Context, placed []log.Placed, waited bool) in
 	var announcements []Announcement
 	var repeated []*pending
 	for _, p := range f.open {
-		v := verdicts[p.partition]
+		v := verdicts[p.partition.ID]
 		switch {
-		case v == nil && !waited: // busy, or gone: the next call waits and tells
+		case v == nil && givenUp != nil:
+			f.results[p.group].Err = givenUp
+		case v == nil && !waited:
 		case v == nil, v.Verdict == log.Gone:
 			f.evict(p)
 		case v.Verdict == log.Duplicates:
 			repeated = append(repeated, p)
 		default:
 			last := v.Base + int64(len(p.messages)) - 1
-			announcements = append(announcements, Announcement{Key: p.key, Partition: p.partition, LastOffset: last})
+			announcements = append(announcements, Announcement{Key: p.key, Partition: p.partition.ID, LastOffset: last})
 			for i, place := range p.places {
 				f.results[p.group].Outcomes[place] = Outcome{MessageID: p.messages[i].ID}
 			}
@@ -192,7 +207,7 @@ func (f *flush) settle(ctx context.Context, placed []log.Placed, waited bool) in
 // evict forgets a partition id that no longer stands for the group's queue and partition.
 func (f *flush) evict(p *pending) {
 	f.log.ids.Remove(p.key)
-	p.partition = 0
+	p.partition = log.Partition{}
 	if p.evicted++; p.evicted > maxEvictions {
 		f.results[p.group].Err = queue.Unavailable("the queue is being deleted and created at the same time", pg.RetryAfter,
 			fmt.Errorf("append to %q: partition gone %d times", p.key.Queue, p.evicted))

@@ -50,14 +50,14 @@ type Announcement struct {
 // Log appends. Make it with New.
 type Log struct {
 	store    *log.Store
-	ids      *lru.Cache[Key, int64]
+	ids      *lru.Cache[Key, log.Partition]
 	announce func([]Announcement)
 }
 
 // New returns a Log on store. announce is called after each commit, in the committing call, so it must not block; nil
 // announces nothing.
 func New(store *log.Store, announce func([]Announcement)) *Log {
-	ids, err := lru.New[Key, int64](cachedPartitions)
+	ids, err := lru.New[Key, log.Partition](cachedPartitions)
 	if err != nil {
 		panic(err) // a constant, positive size
 	}

@@ -15,7 +15,7 @@ import (
 type pending struct {
 	group     int // in the results
 	key       Key
-	partition int64
+	partition log.Partition
 	messages  []segment.Message
 	places    []int
 	runs      []log.Run
@@ -28,6 +28,12 @@ func newPending(index int, g *Group) *pending {
 		p.places[i] = i
 	}
 	return p
+}
+
+// place gives the group its partition.
+func (p *pending) place(partition log.Partition) {
+	p.partition = partition
+	p.prepare()
 }
 
 // prepare encodes the messages for the partition, under a fresh tag.

@@ -22,10 +22,11 @@ type sessions struct {
 const bornKey = "queen.generation"
 
 // settingsSQL is one text of several statements: one round trip. Plans must not depend on when a statement was first
-// seen, and compiling them costs more than running them here.
+// seen: generic ones are made once, and one that was made while a table was empty must not read all of it when it is
+// full. Every statement here has an index for what it asks. Compiling plans costs more than running them.
 func settingsSQL(c Config) string {
 	return fmt.Sprintf("SET statement_timeout = %d; SET lock_timeout = %d; SET idle_in_transaction_session_timeout = %d; "+
-		"SET plan_cache_mode = force_generic_plan; SET jit = off",
+		"SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off",
 		c.StatementTimeout.Milliseconds(), c.LockTimeout.Milliseconds(), c.IdleInTransactionTimeout.Milliseconds())
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Version orders releases of the SQL. It grows by one with the first change after a release: a database that a higher
 // version was installed in is never overwritten by a lower one. Within one version the fingerprint decides.
-const Version = 1
+const Version = 2
 
 // Files holds schema/*.sql and procedures/*.sql; Names says in which order they are installed.
 //

@@ -80,7 +80,7 @@ const (
 const ackRounds = 8
 
 const ackSQL = `SELECT place, outcome, item_outcomes, lease_released, dead_lettered, coalesce(subscription_id, 0), coalesce(partition_id, 0),
-	coalesce(committed_offset, 0), coalesce(span_end, 0), coalesce(dead_offset, 0)
+	coalesce(committed_offset, 0), coalesce(span_end, 0), coalesce(needed_offset, 0)
 FROM queen.ack($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
 
 // Ack decides every group of one call, in the order given; no two groups may share partition and lease. All groups that
@@ -123,8 +123,8 @@ func (s *Store) Ack(ctx context.Context, tenant uuid.UUID, groupName string, clo
 // answer is one row of the procedure.
 type answer struct {
 	AckResult
-	place               int // 1-based, among the groups of the call
-	spanEnd, deadOffset int64
+	place           int // 1-based, among the groups of the call
+	spanEnd, needed int64
 }
 
 func (s *Store) ackOnce(ctx context.Context, tenant uuid.UUID, groupName string, clockCap time.Time, open []*openGroup) ([]answer, error) {
@@ -141,7 +141,7 @@ func (s *Store) ackOnce(ctx context.Context, tenant uuid.UUID, groupName string,
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (answer, error) {
 		var a answer
 		err := row.Scan(&a.place, &a.Outcome, &a.Items, &a.LeaseReleased, &a.DeadLettered, &a.SubscriptionID, &a.PartitionID,
-			&a.Committed, &a.spanEnd, &a.deadOffset)
+			&a.Committed, &a.spanEnd, &a.needed)
 		return a, err
 	})
 }

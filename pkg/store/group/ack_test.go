@@ -251,7 +251,7 @@ func TestExtendKeepsALiveLeaseAndRevivesNone(t *testing.T) {
 	p1, p2 := b.push("1", "a"), b.push("2", "b")
 	sub := b.subscribe("g", all)
 	lease, _ := b.claim(sub, 10, p1, p2)
-	known := []group.LeaseKey{{Partition: p1, Subscription: sub}, {Partition: p2, Subscription: sub}}
+	known := []group.LeaseKey{{Partition: p1, Subscription: sub.ID}, {Partition: p2, Subscription: sub.ID}}
 	extend := func(tenant, lease uuid.UUID, seconds int, keys []group.LeaseKey) group.Extension {
 		got, err := b.group.Extend(t.Context(), tenant, lease, seconds, time.Time{}, keys)
 		if err != nil {

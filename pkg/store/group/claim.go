@@ -10,12 +10,12 @@ import (
 	"queen.internal/pkg/pg"
 )
 
-const candidatesSQL = `SELECT partition_id FROM queen.candidates($1, $2, $3, $4)`
+const candidatesSQL = `SELECT partition_id FROM queen.candidates($1, $2, $3, $4, $5)`
 
 // Candidates is a page of the partitions in which the group may find work, by ascending id; after is the last id of the
 // page before, 0 for the first. clockCap as in ClaimRequest. Errors have a kind.
-func (s *Store) Candidates(ctx context.Context, subscription, after int64, limit int, clockCap time.Time) ([]int64, error) {
-	rows, err := s.pool.Query(ctx, candidatesSQL, subscription, after, limit, optionalTime(clockCap))
+func (s *Store) Candidates(ctx context.Context, subscription Ref, after int64, limit int, clockCap time.Time) ([]int64, error) {
+	rows, err := s.pool.Query(ctx, candidatesSQL, subscription.ID, optionalUUID(&subscription.UID), after, limit, optionalTime(clockCap))
 	if err != nil {
 		return nil, pg.Wrap("list candidates", err)
 	}
@@ -38,7 +38,7 @@ const (
 
 // ClaimRequest is one pop's wish. LeaseSeconds 0 takes the queue's lease time.
 type ClaimRequest struct {
-	Subscription  int64
+	Subscription  Ref
 	Partitions    []int64 // candidates, tried in ascending order
 	Lease         uuid.UUID
 	LeaseSeconds  int
@@ -68,12 +68,12 @@ type ClaimResult struct {
 
 const claimSQL = `SELECT partition_id, verdict, coalesce(first_offset, 0), coalesce(last_offset, 0), coalesce(attempt, 0),
 	until, partition_uid, coalesce(partition_name, ''), clock
-FROM queen.claim($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+FROM queen.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
 // Claim leases spans for one pop, in one transaction of one server call. When its answer is lost, whatever it leased
 // comes back by expiry. Errors have a kind.
 func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimResult, error) {
-	rows, err := s.pool.Query(ctx, claimSQL, req.Subscription, req.Partitions, optionalUUID(&req.Lease), optionalInt(req.LeaseSeconds),
+	rows, err := s.pool.Query(ctx, claimSQL, req.Subscription.ID, optionalUUID(&req.Subscription.UID), req.Partitions, optionalUUID(&req.Lease), optionalInt(req.LeaseSeconds),
 		req.Batch, optionalInt(req.MaxPartitions), req.MaxBytes, req.AutoAck, optionalTime(req.ClockCap))
 	if err != nil {
 		return ClaimResult{}, pg.Wrap("claim", err)

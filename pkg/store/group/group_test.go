@@ -61,26 +61,26 @@ func (b *bench) push(partition string, transactions ...string) int64 {
 		run.Hashes = append(run.Hashes, queue.TransactionHash(id))
 	}
 	if len(msgs) == 0 {
-		return ids[0]
+		return ids[0].ID
 	}
 	run.Segment = segment.Encode(msgs)
 	placed, err := b.log.Append(b.Context(), []log.Run{run}, log.AppendOptions{Wait: true})
 	if err != nil || placed[0].Verdict != log.Appended {
 		b.Fatal(placed, err)
 	}
-	return ids[0]
+	return ids[0].ID
 }
 
-func (b *bench) subscribe(name string, start group.Start) int64 {
+func (b *bench) subscribe(name string, start group.Start) group.Ref {
 	b.Helper()
 	sub, err := b.group.Subscribe(b.Context(), queue.DefaultTenant, "q", name, start)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return sub.ID
+	return sub.Ref
 }
 
-func (b *bench) candidates(subscription int64) []int64 {
+func (b *bench) candidates(subscription group.Ref) []int64 {
 	b.Helper()
 	ids, err := b.group.Candidates(b.Context(), subscription, 0, 100, time.Time{})
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *bench) candidates(subscription int64) []int64 {
 }
 
 // claim claims up to batch messages of the candidates for a minute.
-func (b *bench) claim(subscription int64, batch int, partitions ...int64) (uuid.UUID, []group.Claim) {
+func (b *bench) claim(subscription group.Ref, batch int, partitions ...int64) (uuid.UUID, []group.Claim) {
 	b.Helper()
 	req := group.ClaimRequest{Subscription: subscription, Partitions: partitions, Lease: queue.NewID(), LeaseSeconds: 60, Batch: batch, MaxBytes: 16 << 20}
 	result, err := b.group.Claim(b.Context(), req)
@@ -101,7 +101,7 @@ func (b *bench) claim(subscription int64, batch int, partitions ...int64) (uuid.
 }
 
 // take claims one partition, which must have work, and returns the lease.
-func (b *bench) take(subscription int64, batch int, partition int64) (uuid.UUID, group.Claim) {
+func (b *bench) take(subscription group.Ref, batch int, partition int64) (uuid.UUID, group.Claim) {
 	b.Helper()
 	lease, claims := b.claim(subscription, batch, partition)
 	if len(claims) != 1 || claims[0].Verdict != group.Took {
@@ -338,6 +338,21 @@ func TestClaimAnswersGoneForWhatWasDeleted(t *testing.T) {
 	}
 }
 
+// After a failover that lost a subscription, its number may stand for another one.
+func TestClaimNeverTrustsANumberAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	p := b.push("p", "1")
+	sub := b.subscribe("g", all)
+	b.exec(`UPDATE queen.subscriptions SET uid = gen_random_uuid()`)
+	if _, claims := b.claim(sub, 1, p); claims[0].Verdict != group.Gone {
+		t.Errorf("%+v", claims)
+	}
+	if ids := b.candidates(sub); len(ids) != 0 {
+		t.Errorf("%v", ids)
+	}
+}
+
 func TestSubscribeFixesTheStartByWhatExists(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -385,7 +400,7 @@ func TestSubscribeWaitsForPartitionsBeingCreated(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT * FROM queen.ensure_partitions(ARRAY[$1::uuid], ARRAY['q'], ARRAY['being created'])`, [16]byte(queue.DefaultTenant)); err != nil {
 		t.Fatal(err)
 	}
-	registered := make(chan int64)
+	registered := make(chan group.Ref)
 	go func() { registered <- b.subscribe("g", fresh) }()
 	for waiting := 0; waiting == 0; {
 		if err := b.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity, pg_sleep(0.01) WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting); err != nil {
@@ -397,7 +412,7 @@ func TestSubscribeWaitsForPartitionsBeingCreated(t *testing.T) {
 	}
 	sub := <-registered
 	var newest, highest int64
-	if err := b.pool.QueryRow(t.Context(), `SELECT s.newest_partition_id, (SELECT max(id) FROM queen.partitions) FROM queen.subscriptions s WHERE s.id = $1`, sub).Scan(&newest, &highest); err != nil {
+	if err := b.pool.QueryRow(t.Context(), `SELECT s.newest_partition_id, (SELECT max(id) FROM queen.partitions) FROM queen.subscriptions s WHERE s.id = $1`, sub.ID).Scan(&newest, &highest); err != nil {
 		t.Fatal(err)
 	}
 	if newest != highest {
@@ -417,20 +432,20 @@ func TestPinTouchesOnlyItsPartition(t *testing.T) {
 	if !found || err != nil || pinned.PartitionID != p {
 		t.Fatal(pinned, found, err)
 	}
-	if _, claims := b.claim(pinned.ID, 1, p); claims[0].Verdict != group.Empty {
+	if _, claims := b.claim(pinned.Ref, 1, p); claims[0].Verdict != group.Empty {
 		t.Errorf("a new group sees the backlog of its pinned partition: %+v", claims)
 	}
 	b.push("p", "3")
 	if _, _, err := b.group.Pin(t.Context(), queue.DefaultTenant, "q", "p", "g", all); err != nil {
 		t.Fatal(err)
 	}
-	if _, c := b.take(pinned.ID, 10, p); c.First != 1 {
+	if _, c := b.take(pinned.Ref, 10, p); c.First != 1 {
 		t.Errorf("%+v", c)
 	}
-	if sub := b.subscribe("g", all); sub != pinned.ID {
-		t.Errorf("registration made subscription %d beside %d", sub, pinned.ID)
+	if sub := b.subscribe("g", all); sub != pinned.Ref {
+		t.Errorf("registration made subscription %v beside %v", sub, pinned.Ref)
 	}
-	if _, c := b.take(pinned.ID, 10, other); c.First != 0 {
+	if _, c := b.take(pinned.Ref, 10, other); c.First != 0 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -11,9 +11,15 @@ import (
 	"queen.internal/pkg/pg"
 )
 
+// Ref names a subscription for ever: after a failover that lost it, its ID may be issued again, its UID may not.
+type Ref struct {
+	ID  int64
+	UID uuid.UUID
+}
+
 // Subscription is a group's durable identity on one queue.
 type Subscription struct {
-	ID      int64
+	Ref
 	QueueID int64
 	Queue   string
 }
@@ -37,25 +43,25 @@ func (s Start) mode() string {
 	return s.Mode
 }
 
-const subscribeSQL = `SELECT subscription_id, queue_id FROM queen.subscribe($1, $2, $3, $4, $5)`
+const subscribeSQL = `SELECT subscription_id, subscription_uid, queue_id FROM queen.subscribe($1, $2, $3, $4, $5)`
 
 // Subscribe is a group's first contact with a queue, which it creates when there is none, or finds that it happened; then
 // start is ignored. Errors have a kind.
 func (s *Store) Subscribe(ctx context.Context, tenant uuid.UUID, queueName, groupName string, start Start) (Subscription, error) {
 	sub := Subscription{Queue: queueName}
 	err := s.pool.QueryRow(ctx, subscribeSQL, optionalUUID(&tenant), queueName, groupName, start.mode(), optionalTime(start.From)).
-		Scan(&sub.ID, &sub.QueueID)
+		Scan(&sub.ID, &sub.UID, &sub.QueueID)
 	return sub, pg.Wrap("subscribe group", err)
 }
 
-const pinSQL = `SELECT subscription_id, queue_id, partition_id FROM queen.pin($1, $2, $3, $4, $5, $6)`
+const pinSQL = `SELECT subscription_id, subscription_uid, queue_id, partition_id FROM queen.pin($1, $2, $3, $4, $5, $6)`
 
 // Pin is a group's contact with one named partition; false means that queue or partition do not exist, and nothing was
 // created. start counts only for a group that is new to both. Errors have a kind.
 func (s *Store) Pin(ctx context.Context, tenant uuid.UUID, queueName, partition, groupName string, start Start) (Pinned, bool, error) {
 	pinned := Pinned{Subscription: Subscription{Queue: queueName}}
 	err := s.pool.QueryRow(ctx, pinSQL, optionalUUID(&tenant), queueName, partition, groupName, start.mode(), optionalTime(start.From)).
-		Scan(&pinned.ID, &pinned.QueueID, &pinned.PartitionID)
+		Scan(&pinned.ID, &pinned.UID, &pinned.QueueID, &pinned.PartitionID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Pinned{}, false, nil
 	}

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,7 +41,7 @@ func (s *Store) supply(ctx context.Context, g *openGroup, a *answer) (lost bool,
 // supplyOffsets resolves the group's hashes against the leased span, so that an ack within a live lease never depends on
 // the hash rows.
 func (s *Store) supplyOffsets(ctx context.Context, g *openGroup, a *answer) error {
-	found, err := s.log.Read(ctx, []log.Span{{Partition: a.PartitionID, First: a.Committed + 1, Last: a.spanEnd}})
+	found, err := s.log.Read(ctx, []log.Span{{Partition: a.PartitionID, First: a.needed, Last: a.spanEnd}})
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,8 @@ func (s *Store) supplyOffsets(ctx context.Context, g *openGroup, a *answer) erro
 		for j := range msgs {
 			offset := seg.Base + int64(j)
 			hash := queue.TransactionHash(msgs[j].TransactionID)
-			if _, lower := stands[hash]; !lower && offset > a.Committed && offset <= a.spanEnd {
+			// The lowest occurrence past the cursor is meant; one at or below it only says that it was completed.
+			if known, ok := stands[hash]; offset >= a.needed && offset <= a.spanEnd && (!ok || known <= a.Committed) {
 				stands[hash] = offset
 			}
 		}
@@ -72,7 +74,7 @@ func (s *Store) supplyOffsets(ctx context.Context, g *openGroup, a *answer) erro
 }
 
 func (s *Store) supplySnapshot(ctx context.Context, g *openGroup, a *answer) (lost bool, err error) {
-	found, err := s.log.Read(ctx, []log.Span{{Partition: a.PartitionID, First: a.deadOffset, Last: a.deadOffset}})
+	found, err := s.log.Read(ctx, []log.Span{{Partition: a.PartitionID, First: a.needed, Last: a.needed}})
 	if err != nil {
 		return false, err
 	}
@@ -84,13 +86,18 @@ func (s *Store) supplySnapshot(ctx context.Context, g *openGroup, a *answer) (lo
 	if err != nil {
 		return false, err
 	}
-	m := msgs[a.deadOffset-seg.Base]
-	g.dead = &snapshot{offset: a.deadOffset, createdAt: seg.CreatedAt, message: m, reason: g.reasonFor(queue.TransactionHash(m.TransactionID))}
+	m := msgs[a.needed-seg.Base]
+	g.dead = &snapshot{offset: a.needed, createdAt: seg.CreatedAt, message: m, reason: g.reasonFor(queue.TransactionHash(m.TransactionID))}
 	return false, nil
 }
 
-// reasonFor is what the dead letter says: the reason given with that message, else the first one given.
+// reasonFor is what the dead letter says: the reason given with that message, else the first one given. PostgreSQL's
+// text cannot hold a NUL.
 func (g *AckGroup) reasonFor(hash uuid.UUID) string {
+	return strings.ReplaceAll(g.reason(hash), "\x00", "\uFFFD")
+}
+
+func (g *AckGroup) reason(hash uuid.UUID) string {
 	first := "Retries exhausted"
 	for i := len(g.Items) - 1; i >= 0; i-- {
 		item := &g.Items[i]

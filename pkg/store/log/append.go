@@ -28,7 +28,7 @@ const (
 
 // Run is one segment to append. The runs of one partition stand together and share a tag.
 type Run struct {
-	Partition int64
+	Partition Partition
 	Tag       int64
 	Segment   segment.Encoded
 	Hashes    []uuid.UUID // of the transaction ids, one per message, distinct within the partition's runs
@@ -52,7 +52,7 @@ type AppendOptions struct {
 }
 
 const appendSQL = `SELECT partition_id, verdict, coalesce(base_offset, 0), created_at, duplicate_positions, duplicate_offsets
-FROM queen.append($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+FROM queen.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
 // connectionWait bounds the wait for a connection of the pool: a push that gets none is told so while its client listens.
 const connectionWait = time.Second
@@ -73,11 +73,12 @@ func Locked(err error) bool {
 func (s *Store) Append(ctx context.Context, runs []Run, opts AppendOptions) ([]Placed, error) {
 	n := len(runs)
 	partitions, tags, counts := make([]int64, n), make([]int64, n), make([]int32, n)
+	owners := make(uuids, n)
 	rawBytes, codecs, payloads := make([]int32, n), make([]int16, n), make([][]byte, n)
 	var hashes uuids
 	for i := range runs {
 		run := &runs[i]
-		partitions[i], tags[i], counts[i] = run.Partition, run.Tag, int32(run.Segment.Count)
+		partitions[i], owners[i], tags[i], counts[i] = run.Partition.ID, wireUUID(run.Partition.UID), run.Tag, int32(run.Segment.Count)
 		rawBytes[i], codecs[i], payloads[i] = int32(run.Segment.RawBytes), run.Segment.Codec, run.Segment.Blob
 		for _, h := range run.Hashes {
 			hashes = append(hashes, wireUUID(h))
@@ -88,7 +89,7 @@ func (s *Store) Append(ctx context.Context, runs []Run, opts AppendOptions) ([]P
 		return nil, err
 	}
 	defer conn.Release()
-	rows, err := conn.Query(ctx, appendSQL, partitions, tags, counts, rawBytes, codecs, payloads, hashes, opts.Wait, opts.CheckTags)
+	rows, err := conn.Query(ctx, appendSQL, partitions, owners, tags, counts, rawBytes, codecs, payloads, hashes, opts.Wait, opts.CheckTags)
 	if err != nil {
 		return nil, err
 	}

@@ -31,32 +31,38 @@ type Key struct {
 // partition or deleted its queue in the same instant.
 const ensureAttempts = 10
 
-const ensureSQL = `SELECT place, partition_id FROM queen.ensure_partitions($1, $2, $3)`
+const ensureSQL = `SELECT place, partition_id, partition_uid FROM queen.ensure_partitions($1, $2, $3)`
 
-// Ensure gives the partition id of each key, creating queues and partitions that do not exist. Errors have a kind.
-func (s *Store) Ensure(ctx context.Context, keys []Key) ([]int64, error) {
+// Partition names a partition for ever: after a failover that lost it, its ID may be issued again, its UID may not.
+type Partition struct {
+	ID  int64
+	UID uuid.UUID
+}
+
+// Ensure gives the partition of each key, creating queues and partitions that do not exist. Errors have a kind.
+func (s *Store) Ensure(ctx context.Context, keys []Key) ([]Partition, error) {
 	tenants, queues, partitions := make(uuids, len(keys)), make([]string, len(keys)), make([]string, len(keys))
 	for i, key := range keys {
 		tenants[i], queues[i], partitions[i] = wireUUID(key.Tenant), key.Queue, key.Partition
 	}
-	ids := make([]int64, len(keys))
+	found := make([]Partition, len(keys))
 	for range ensureAttempts {
 		rows, err := s.pool.Query(ctx, ensureSQL, tenants, queues, partitions)
 		if err != nil {
 			return nil, pg.Wrap("ensure partitions", err)
 		}
-		found := 0
+		count := 0
 		var place int
-		var id int64
-		if _, err = pgx.ForEachRow(rows, []any{&place, &id}, func() error {
-			ids[place-1] = id
-			found++
+		var p Partition
+		if _, err = pgx.ForEachRow(rows, []any{&place, &p.ID, &p.UID}, func() error {
+			found[place-1] = p
+			count++
 			return nil
 		}); err != nil {
 			return nil, pg.Wrap("ensure partitions", err)
 		}
-		if found == len(keys) {
-			return ids, nil
+		if count == len(keys) {
+			return found, nil
 		}
 	}
 	return nil, queue.Unavailable("the queue is being deleted and created at the same time", pg.RetryAfter,

@@ -10,8 +10,8 @@
 -- Answer:  one row per group, by its place. outcome:
 --            0 decided   item_outcomes: 0 applied 1 noop 2 already committed 3 unresolvable 4 stale lease
 --            1 unknown partition    2 no consumer
---            3 offsets needed   nothing changed: call again with the offsets of committed_offset + 1 .. span_end
---            4 snapshot needed  nothing changed: call again with the snapshot of dead_offset
+--            3 offsets needed   nothing changed: call again with the offsets found in needed_offset .. span_end
+--            4 snapshot needed  nothing changed: call again with the snapshot of needed_offset
 -- Locks:   cursors by ascending partition, held to the end.
 CREATE OR REPLACE FUNCTION queen.ack(
     p_tenant uuid, p_group text, p_clock_cap timestamptz,
@@ -21,7 +21,7 @@ CREATE OR REPLACE FUNCTION queen.ack(
     p_dead_offsets bigint[], p_dead_message_ids uuid[], p_dead_created timestamptz[],
     p_dead_transactions text[], p_dead_payloads bytea[], p_dead_reasons text[])
 RETURNS TABLE (place integer, outcome smallint, item_outcomes smallint[], lease_released boolean, dead_lettered boolean,
-               subscription_id bigint, partition_id bigint, committed_offset bigint, span_end bigint, dead_offset bigint)
+               subscription_id bigint, partition_id bigint, committed_offset bigint, span_end bigint, needed_offset bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_now      timestamptz := least(clock_timestamp(), p_clock_cap);
@@ -29,6 +29,7 @@ DECLARE
     v_cursor   queen.cursors;
     v_hashes   uuid[];
     v_signals  smallint[];
+    v_hints    bigint[];     -- the caller's offsets, when they count
     v_above    bigint[];     -- offsets past the cursor and, with a span on record, within it
     v_below    bigint[];     -- offsets at or below the cursor
     v_live     boolean;
@@ -40,16 +41,17 @@ BEGIN
 
     FOR v_group IN
         SELECT w.place::integer AS place, w.lease, w.n, (sum(w.n) OVER (ORDER BY w.place) - w.n)::integer AS before,
-               p.id AS partition_id, p.last_offset, q.id AS queue_id, s.id AS subscription_id,
+               CASE WHEN q.id IS NOT NULL THEN p.id END AS partition_id, q.id AS queue_id, s.id AS subscription_id,
                q.retry_limit, q.dead_letter_queue OR q.dead_letter_after_retries AS dead_letters
         FROM unnest(p_partitions, p_leases, p_counts) WITH ORDINALITY AS w(uid, lease, n, place)
-        LEFT JOIN (queen.partitions p JOIN queen.queues q ON q.id = p.queue_id AND q.tenant = p_tenant AND q.deleted_at IS NULL) ON p.uid = w.uid
+        LEFT JOIN queen.partitions p ON p.uid = w.uid
+        LEFT JOIN queen.queues q ON q.id = p.queue_id AND q.tenant = p_tenant AND q.deleted_at IS NULL
         LEFT JOIN queen.subscriptions s ON s.queue_id = q.id AND s.group_name = p_group
         ORDER BY p.id, w.place
     LOOP
         place := v_group.place; item_outcomes := NULL; lease_released := false; dead_lettered := false;
         subscription_id := v_group.subscription_id; partition_id := v_group.partition_id;
-        committed_offset := NULL; span_end := NULL; dead_offset := NULL;
+        committed_offset := NULL; span_end := NULL; needed_offset := NULL;
         IF partition_id IS NULL THEN
             outcome := 1; RETURN NEXT; CONTINUE;
         END IF;
@@ -59,7 +61,7 @@ BEGIN
         IF NOT FOUND THEN
             outcome := 2; RETURN NEXT; CONTINUE;
         END IF;
-        committed_offset := v_cursor.committed; span_end := v_cursor.batch_end;
+        committed_offset := v_cursor.committed; span_end := coalesce(v_cursor.batch_end, v_cursor.committed);
         v_hashes := p_hashes[v_group.before + 1:v_group.before + v_group.n];
         v_signals := p_signals[v_group.before + 1:v_group.before + v_group.n];
 
@@ -69,66 +71,54 @@ BEGIN
             outcome := 0; item_outcomes := array_fill(4::smallint, ARRAY[v_group.n]); RETURN NEXT; CONTINUE;
         END IF;
 
-        IF (p_span_committed[place] = v_cursor.committed AND p_span_ends[place] = v_cursor.batch_end) IS TRUE THEN
-            v_above := p_offsets[v_group.before + 1:v_group.before + v_group.n];
-        ELSE
-            v_above := queen.resolve_transactions(partition_id, v_hashes, v_cursor.committed + 1,
-                coalesce(v_cursor.batch_end, (SELECT p.last_offset FROM queen.partitions p WHERE p.id = v_group.partition_id)));
-            -- Hash rows have their own clock and may be gone while an old backlog is being consumed.
-            IF v_live AND v_cursor.batch_end IS NOT NULL AND array_position(v_above, NULL) IS NOT NULL
-                AND queen.lacks_hashes(partition_id, v_cursor.committed + 1, v_cursor.batch_end)
-            THEN
-                outcome := 3; RETURN NEXT; CONTINUE;
-            END IF;
+        v_hints := NULL;
+        IF (p_span_committed[place] = v_cursor.committed AND p_span_ends[place] = span_end) IS TRUE THEN
+            v_hints := p_offsets[v_group.before + 1:v_group.before + v_group.n];
+        ELSIF (v_cursor.batch_end IS NOT NULL) = v_live AND queen.lacks_hashes(partition_id,
+            CASE WHEN v_live THEN v_cursor.committed + 1 ELSE v_cursor.head_offset END, span_end)
+        THEN
+            -- Hash rows have their own clock and may be gone while an old backlog is being consumed. Of a live lease its
+            -- span is asked for, of one that has just been completed what it held.
+            outcome := 3; needed_offset := least(v_cursor.head_offset, v_cursor.committed + 1); RETURN NEXT; CONTINUE;
         END IF;
+        v_above := coalesce((SELECT array_agg(CASE WHEN h.o > v_cursor.committed THEN h.o END ORDER BY h.place)
+                             FROM unnest(v_hints) WITH ORDINALITY AS h(o, place)),
+            queen.resolve_transactions(partition_id, v_hashes, v_cursor.committed + 1,
+                coalesce(v_cursor.batch_end, (SELECT p.last_offset FROM queen.partitions p WHERE p.id = v_group.partition_id))));
         v_below := NULL;
         IF array_position(v_above, NULL) IS NOT NULL THEN
-            v_below := queen.resolve_transactions(partition_id, v_hashes, 0, v_cursor.committed);
+            SELECT array_agg(coalesce(h.o, h.stored) ORDER BY h.place) INTO v_below
+            FROM unnest(v_hints, queen.resolve_transactions(partition_id, v_hashes, 0, v_cursor.committed)) WITH ORDINALITY AS h(o, stored, place);
         END IF;
 
-        -- The lowest explicit signal wins, at one offset the gravest; completions below it move the cursor.
-        WITH item AS (
-            SELECT i.place, i.signal, i.above,
-                   CASE WHEN i.above IS NOT NULL THEN CASE WHEN v_live THEN 0 ELSE 4 END
-                        WHEN i.below IS NULL THEN CASE WHEN v_live THEN 3 ELSE 4 END
-                        WHEN i.signal = 0 THEN 1 ELSE 2 END::smallint AS item_outcome
-            FROM unnest(v_signals, v_above, v_below) WITH ORDINALITY AS i(signal, above, below, place)
-        ), stop AS (
-            SELECT i.above, i.signal FROM item i
-            WHERE i.item_outcome = 0 AND i.signal > 0
-            ORDER BY i.above, i.signal DESC LIMIT 1
-        )
-        SELECT (SELECT array_agg(i.item_outcome ORDER BY i.place) FROM item i) AS outcomes,
-               (SELECT s.above FROM stop s) AS stop, (SELECT s.signal FROM stop s) AS signal,
-               coalesce((SELECT max(i.above) FROM item i WHERE i.item_outcome = 0 AND i.signal = 0
-                         AND i.above < coalesce((SELECT s.above FROM stop s), 9223372036854775807)), v_cursor.committed) AS completed
-        INTO v_decision;
-        outcome := 0; item_outcomes := v_decision.outcomes; committed_offset := v_decision.completed;
+        SELECT * INTO v_decision FROM queen.judge_acks(v_signals, v_above, v_below, v_live);
+        outcome := 0; item_outcomes := v_decision.item_outcomes;
+        committed_offset := coalesce(v_decision.completed_offset, v_cursor.committed);
 
-        IF v_decision.stop IS NULL OR v_cursor.batch_end IS NULL THEN
+        IF v_decision.stop_offset IS NULL OR v_cursor.batch_end IS NULL THEN
             -- Without a span on record a nack has nothing to give back.
-            lease_released := (v_decision.completed >= v_cursor.batch_end) IS TRUE;
+            lease_released := (committed_offset >= v_cursor.batch_end) IS TRUE;
             IF lease_released THEN
                 v_cursor.retry_count := 0;
             END IF;
         ELSE
             lease_released := true;
-            IF v_decision.signal = 3 OR (v_decision.signal = 2 AND v_cursor.retry_count >= v_group.retry_limit) THEN
-                IF v_decision.signal = 3 OR v_group.dead_letters THEN
-                    IF p_dead_offsets[place] IS DISTINCT FROM v_decision.stop THEN
-                        outcome := 4; lease_released := false; item_outcomes := NULL; dead_offset := v_decision.stop;
+            IF v_decision.stop_signal = 3 OR (v_decision.stop_signal = 2 AND v_cursor.retry_count >= v_group.retry_limit) THEN
+                IF v_decision.stop_signal = 3 OR v_group.dead_letters THEN
+                    IF p_dead_offsets[place] IS DISTINCT FROM v_decision.stop_offset THEN
+                        outcome := 4; lease_released := false; item_outcomes := NULL; needed_offset := v_decision.stop_offset;
                         committed_offset := v_cursor.committed; RETURN NEXT; CONTINUE;
                     END IF;
                     INSERT INTO queen.dlq (id, queue_id, partition_id, message_offset, failed_at, created_at, retry_count,
                                            message_id, group_name, transaction_id, error, payload)
-                    VALUES (gen_random_uuid(), v_group.queue_id, v_group.partition_id, v_decision.stop, v_now, p_dead_created[ack.place],
+                    VALUES (gen_random_uuid(), v_group.queue_id, v_group.partition_id, v_decision.stop_offset, v_now, p_dead_created[ack.place],
                             v_cursor.retry_count, p_dead_message_ids[ack.place], p_group, p_dead_transactions[ack.place],
                             p_dead_reasons[ack.place], p_dead_payloads[ack.place]);
                     dead_lettered := true;
                 END IF;
-                committed_offset := v_decision.stop;
+                committed_offset := v_decision.stop_offset;
                 v_cursor.retry_count := 0;
-            ELSIF v_decision.signal = 2 THEN
+            ELSIF v_decision.stop_signal = 2 THEN
                 v_cursor.retry_count := v_cursor.retry_count + 1;
             END IF;
         END IF;
@@ -137,7 +127,6 @@ BEGIN
             UPDATE queen.cursors c
             SET committed = ack.committed_offset, batch_end = NULL, lease_id = NULL, lease_expires_at = NULL,
                 retry_count = v_cursor.retry_count, completed_lease_id = v_cursor.lease_id,
-                head_offset = CASE WHEN ack.committed_offset >= v_cursor.batch_end THEN NULL ELSE c.head_offset END,
                 attempt = CASE WHEN ack.committed_offset >= v_cursor.batch_end THEN 0 ELSE c.attempt END
             WHERE c.subscription_id = v_group.subscription_id AND c.partition_id = v_group.partition_id;
         ELSIF committed_offset > v_cursor.committed THEN

@@ -14,7 +14,7 @@
 --          statements after the one that locked it. A cursor's first row is inserted; it waits for whoever inserts the
 --          same one.
 CREATE OR REPLACE FUNCTION queen.claim(
-    p_subscription bigint, p_partitions bigint[], p_lease uuid, p_lease_seconds integer, p_batch integer,
+    p_subscription bigint, p_subscription_uid uuid, p_partitions bigint[], p_lease uuid, p_lease_seconds integer, p_batch integer,
     p_max_partitions integer, p_max_bytes bigint, p_auto_ack boolean, p_clock_cap timestamptz)
 RETURNS TABLE (partition_id bigint, verdict smallint, first_offset bigint, last_offset bigint, attempt integer,
                until timestamptz, partition_uid uuid, partition_name text, clock timestamptz)
@@ -37,7 +37,7 @@ BEGIN
            s.start_mode, s.start_from, s.newest_partition_id
     INTO v_queue
     FROM queen.subscriptions s JOIN queen.queues q ON q.id = s.queue_id AND q.deleted_at IS NULL
-    WHERE s.id = p_subscription;
+    WHERE s.id = p_subscription AND s.uid = p_subscription_uid;
 
     FOR partition_id IN SELECT DISTINCT c FROM unnest(p_partitions) c ORDER BY c LOOP
         EXIT WHEN v_batch <= 0 OR v_bytes <= 0 OR v_taken >= p_max_partitions;
@@ -60,10 +60,8 @@ BEGIN
         END IF;
 
         IF v_cursor.committed IS NULL THEN
-            v_cursor.committed := CASE
-                WHEN v_queue.start_mode = 'from' THEN queen.start_offset(partition_id, v_part.last_offset, 'from', v_queue.start_from)
-                ELSE -1 END;
-            IF v_cursor.committed >= v_part.last_offset AND v_queue.start_mode IS DISTINCT FROM 'from' THEN
+            v_cursor.committed := -1;
+            IF v_cursor.committed >= v_part.last_offset THEN
                 verdict := 2; RETURN NEXT; CONTINUE; -- nothing there yet: the missing row still says so
             END IF;
             INSERT INTO queen.cursors AS c (subscription_id, partition_id, committed)
@@ -85,8 +83,8 @@ BEGIN
         END IF;
 
         -- At most a thousand messages a segment: the one that holds first_offset begins less than that before it.
-        SELECT max(s.end_offset) FILTER (WHERE s.created_at <= v_now - v_queue.delay) AS visible_end,
-               sum(s.raw_bytes) FILTER (WHERE s.created_at <= v_now - v_queue.delay) AS bytes,
+        SELECT max(s.end_offset) FILTER (WHERE v_queue.delay = interval '0' OR s.created_at <= v_now - v_queue.delay) AS visible_end,
+               sum(s.raw_bytes) FILTER (WHERE v_queue.delay = interval '0' OR s.created_at <= v_now - v_queue.delay) AS bytes,
                min(s.created_at) AS oldest
         INTO v_span
         FROM (SELECT g.end_offset, g.created_at, g.raw_bytes,
@@ -94,14 +92,15 @@ BEGIN
               FROM queen.segments g
               WHERE g.partition_id = claim.partition_id
                 AND g.base_offset > first_offset - 1000 AND g.base_offset < first_offset + v_batch
-                AND g.end_offset >= first_offset) s
+                AND g.end_offset >= first_offset
+              ORDER BY g.base_offset LIMIT 10000) s -- whatever the batch, so that no claim holds its locks for long
         WHERE s.bytes_before < v_bytes;
 
-        IF v_span.oldest + v_queue.window_buffer > v_now AND v_part.last_offset - first_offset + 1 < 100 THEN
+        IF v_queue.window_buffer > interval '0' AND v_span.oldest + v_queue.window_buffer > v_now AND v_part.last_offset - first_offset + 1 < 100 THEN
             verdict := 5; until := v_span.oldest + v_queue.window_buffer; first_offset := NULL; RETURN NEXT; CONTINUE;
         ELSIF v_span.visible_end IS NULL THEN
             -- Nothing is visible yet, or retention has just removed the segments.
-            verdict := CASE WHEN v_span.oldest IS NULL THEN 2 ELSE 5 END;
+            verdict := CASE WHEN v_span.oldest IS NULL THEN 4 ELSE 5 END;
             until := v_span.oldest + v_queue.delay; first_offset := NULL; RETURN NEXT; CONTINUE;
         END IF;
 

@@ -7,7 +7,7 @@
 -- Locks:   queue rows FOR SHARE, by (tenant, name), only when a partition is missing. A registration locks the same
 --          row exclusively, so a partition is either among those the registration counted or has a higher id.
 CREATE OR REPLACE FUNCTION queen.ensure_partitions(p_tenants uuid[], p_queues text[], p_partitions text[])
-RETURNS TABLE (place integer, partition_id bigint)
+RETURNS TABLE (place integer, partition_id bigint, partition_uid uuid)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_known integer;
@@ -17,7 +17,7 @@ BEGIN
     END IF;
 
     RETURN QUERY
-        SELECT w.place::integer, p.id
+        SELECT w.place::integer, p.id, p.uid
         FROM unnest(p_tenants, p_queues, p_partitions) WITH ORDINALITY AS w(tenant, queue, partition, place)
         JOIN queen.queues q ON q.tenant = w.tenant AND q.name = w.queue AND q.deleted_at IS NULL
         JOIN queen.partitions p ON p.queue_id = q.id AND p.name = w.partition;
@@ -44,8 +44,8 @@ BEGIN
             INSERT INTO queen.partitions (queue_id, name)
             SELECT DISTINCT w.queue_id, w.partition FROM wanted w ORDER BY 1, 2
             ON CONFLICT ON CONSTRAINT partitions_queue_id_name_key DO NOTHING
-            RETURNING id, queue_id, name
+            RETURNING id, uid, queue_id, name
         )
-        SELECT w.place, c.id FROM wanted w JOIN created c ON c.queue_id = w.queue_id AND c.name = w.partition;
+        SELECT w.place, c.id, c.uid FROM wanted w JOIN created c ON c.queue_id = w.queue_id AND c.name = w.partition;
 END
 $$;

@@ -7,7 +7,7 @@
 -- Locks:   none beyond the rows it inserts.
 CREATE OR REPLACE FUNCTION queen.pin(
     p_tenant uuid, p_queue text, p_partition text, p_group text, p_mode text, p_from timestamptz)
-RETURNS TABLE (subscription_id bigint, queue_id bigint, partition_id bigint)
+RETURNS TABLE (subscription_id bigint, subscription_uid uuid, queue_id bigint, partition_id bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_last_offset bigint;
@@ -21,7 +21,7 @@ BEGIN
     END IF;
 
     LOOP
-        SELECT s.id, s.registered_at IS NOT NULL INTO subscription_id, v_registered
+        SELECT s.id, s.uid, s.registered_at IS NOT NULL INTO subscription_id, subscription_uid, v_registered
         FROM queen.subscriptions s WHERE s.queue_id = pin.queue_id AND s.group_name = p_group;
         EXIT WHEN FOUND;
         INSERT INTO queen.subscriptions (queue_id, group_name) VALUES (pin.queue_id, p_group)

@@ -13,6 +13,7 @@ LANGUAGE sql STABLE AS $$
         FROM queen.dedup d CROSS JOIN LATERAL unnest(d.hashes) WITH ORDINALITY AS o(hash, place)
         WHERE d.partition_id = p_partition AND d.base_offset > p_first - 1000 AND d.base_offset <= p_last
           AND d.base_offset + o.place - 1 BETWEEN p_first AND p_last
+          AND o.hash = ANY (p_hashes)
         GROUP BY o.hash
     )
     SELECT array_agg(s.message_offset ORDER BY h.place)

@@ -7,13 +7,13 @@
 --          statements after it see them; those created later have higher ids and are delivered from their start, whatever
 --          any clock says. Cursors are inserted by ascending partition.
 CREATE OR REPLACE FUNCTION queen.subscribe(p_tenant uuid, p_queue text, p_group text, p_mode text, p_from timestamptz)
-RETURNS TABLE (subscription_id bigint, queue_id bigint)
+RETURNS TABLE (subscription_id bigint, subscription_uid uuid, queue_id bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_newest bigint;
 BEGIN
     LOOP
-        SELECT s.id, q.id INTO subscription_id, queue_id
+        SELECT s.id, s.uid, q.id INTO subscription_id, subscription_uid, queue_id
         FROM queen.queues q JOIN queen.subscriptions s ON s.queue_id = q.id AND s.group_name = p_group
         WHERE q.tenant = p_tenant AND q.name = p_queue AND q.deleted_at IS NULL AND s.registered_at IS NOT NULL;
         IF FOUND THEN
@@ -35,7 +35,7 @@ BEGIN
             SET newest_partition_id = excluded.newest_partition_id, registered_at = excluded.registered_at,
                 start_mode = excluded.start_mode, start_from = excluded.start_from
             WHERE s.registered_at IS NULL
-        RETURNING s.id INTO subscription_id;
+        RETURNING s.id, s.uid INTO subscription_id, subscription_uid;
         CONTINUE WHEN NOT FOUND; -- another call registered it while this one waited for the lock
 
         IF p_mode <> 'all' THEN

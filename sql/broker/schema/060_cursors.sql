@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS queen.cursors (
     committed           bigint NOT NULL,            -- last consumed offset, -1 for none
     batch_end           bigint,                     -- last offset of the leased span, NULL without a lease on record
     lease_expires_at    timestamptz,
-    head_offset         bigint,                     -- first offset of the last claim, for counting its deliveries
+    head_offset         bigint,                     -- first offset of the last claim: counts its deliveries, and is where a repeated ack is looked for
     retry_count         integer NOT NULL DEFAULT 0, -- explicit failures of the head, charged by acks alone
     attempt             integer NOT NULL DEFAULT 0, -- deliveries of head_offset
     lease_id            uuid,

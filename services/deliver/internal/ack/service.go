@@ -3,7 +3,6 @@ package ack
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -111,8 +110,7 @@ func sort(items []wire.AckItem, results []wire.AckResult) []*batch {
 }
 
 func storeItem(item *wire.AckItem) group.AckItem {
-	// PostgreSQL's text has no place for a zero byte.
-	out := group.AckItem{Signal: signals[item.Status], Reason: strings.ReplaceAll(item.Reason, "\x00", "\uFFFD")}
+	out := group.AckItem{Signal: signals[item.Status], Reason: item.Reason}
 	if item.TransactionID != "" {
 		hash := queue.TransactionHash(item.TransactionID)
 		out.Hash = &hash

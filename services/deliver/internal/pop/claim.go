@@ -25,7 +25,7 @@ func (c *call) claimRing(ctx context.Context, ring *ready.Ring, t ready.Taking) 
 
 // claim makes one claim within what is left of the budget, and notes what it leased. The clock of its result is the one
 // that the verdicts go by.
-func (c *call) claim(ctx context.Context, subscription int64, partitions []int64) (group.ClaimResult, error) {
+func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []int64) (group.ClaimResult, error) {
 	sent, clockCap := time.Now(), c.o.Clock.Cap()
 	result, err := c.o.Groups.Claim(ctx, group.ClaimRequest{
 		Subscription:  subscription,
@@ -55,7 +55,7 @@ func (c *call) claim(ctx context.Context, subscription int64, partitions []int64
 			c.o.Clock.Granted(claim.Until.Sub(reading))
 		}
 		if leased {
-			c.keys = append(c.keys, group.LeaseKey{Partition: claim.PartitionID, Subscription: subscription})
+			c.keys = append(c.keys, group.LeaseKey{Partition: claim.PartitionID, Subscription: subscription.ID})
 			if expires := received.Add(claim.Until.Sub(result.Clock)); expires.After(c.expires) {
 				c.expires = expires
 			}

@@ -25,7 +25,7 @@ func (c *call) pinned(ctx context.Context, pin *ready.Pin, known **group.Pinned)
 			*known = &found
 			pin.Known(found.ID, found.PartitionID)
 		}
-		result, err := c.claim(ctx, (*known).ID, []int64{(*known).PartitionID})
+		result, err := c.claim(ctx, (*known).Ref, []int64{(*known).PartitionID})
 		if err != nil {
 			return err
 		}

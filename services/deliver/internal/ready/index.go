@@ -14,7 +14,7 @@ import (
 // Store is what a search asks. *group.Store is one; tests have another, whose answers they hold back.
 type Store interface {
 	Subscribe(ctx context.Context, tenant uuid.UUID, queue, group string, start group.Start) (group.Subscription, error)
-	Candidates(ctx context.Context, subscription, after int64, limit int, clockCap time.Time) ([]int64, error)
+	Candidates(ctx context.Context, subscription group.Ref, after int64, limit int, clockCap time.Time) ([]int64, error)
 	Discover(ctx context.Context, tenant uuid.UUID, namespace, task string) ([]string, error)
 }
 

@@ -129,10 +129,10 @@ func (d *database) Subscribe(_ context.Context, _ uuid.UUID, name, _ string, _ g
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.subscribes++
-	return group.Subscription{ID: d.subscription, Queue: name}, d.fail
+	return group.Subscription{Ref: group.Ref{ID: d.subscription}, Queue: name}, d.fail
 }
 
-func (d *database) Candidates(ctx context.Context, subscription, after int64, limit int, _ time.Time) ([]int64, error) {
+func (d *database) Candidates(ctx context.Context, subscription group.Ref, after int64, limit int, _ time.Time) ([]int64, error) {
 	d.half()
 	d.mu.Lock()
 	d.searches++
@@ -145,7 +145,7 @@ func (d *database) Candidates(ctx context.Context, subscription, after int64, li
 	ids, err := []int64{}, d.fail
 	now := time.Now()
 	for id, p := range d.partitions {
-		if subscription == d.subscription && id > after && p.messages > 0 && !p.leased.After(now) {
+		if subscription.ID == d.subscription && id > after && p.messages > 0 && !p.leased.After(now) {
 			ids = append(ids, id)
 		}
 	}
@@ -175,7 +175,7 @@ func (d *database) claim(t Taking, lease time.Duration) group.ClaimResult {
 		p := d.at(id)
 		c := group.Claim{PartitionID: id, Verdict: group.Empty}
 		switch {
-		case t.Subscription != d.subscription:
+		case t.Subscription.ID != d.subscription:
 			c.Verdict = group.Gone
 		case p.leased.After(now):
 			c.Verdict, c.Until = group.Leased, p.leased

@@ -191,7 +191,7 @@ func TestSearch_FollowsASubscriptionThatWasMadeAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		fresh := r.Take(1)
-		if fresh.Subscription != 2 || !cmp.Equal(fresh.Partitions, []int64{1}) {
+		if fresh.Subscription.ID != 2 || !cmp.Equal(fresh.Partitions, []int64{1}) {
 			t.Errorf("took %+v", fresh)
 		}
 		returned(r, old, group.Gone, 0) // of the old subscription: says nothing about the new one

@@ -58,7 +58,7 @@ type Ring struct {
 
 // Taking is the entries that one claim may try.
 type Taking struct {
-	Subscription int64
+	Subscription group.Ref
 	Partitions   []int64
 
 	number     uint64
@@ -80,7 +80,7 @@ func (r *Ring) Take(n int) Taking {
 		return Taking{}
 	}
 	r.lastTaking++
-	t := Taking{Subscription: r.subscription.ID, Partitions: make([]int64, n), number: r.lastTaking, generation: r.generation}
+	t := Taking{Subscription: r.subscription.Ref, Partitions: make([]int64, n), number: r.lastTaking, generation: r.generation}
 	for i := range t.Partitions {
 		t.Partitions[i] = r.entries.take(now).id
 	}

@@ -122,14 +122,14 @@ func (r *Ring) subscribe(ctx context.Context, again bool) error {
 		return err
 	}
 	r.mu.Lock()
-	old := r.subscription.ID
-	if old != subscription.ID {
+	old := r.subscription.Ref
+	if old != subscription.Ref {
 		r.reset(subscription)
 	}
 	r.stale, r.contact = false, time.Now()
 	r.mu.Unlock()
-	if old != subscription.ID {
-		r.index.bind(r, old, subscription.ID)
+	if old != subscription.Ref {
+		r.index.bind(r, old.ID, subscription.ID)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (r *Ring) subscribe(ctx context.Context, again bool) error {
 // returns how many candidates it saw.
 func (r *Ring) pages(ctx context.Context, backstop bool) (found int, err error) {
 	r.mu.Lock()
-	subscription, from, generation := r.subscription.ID, r.after, r.generation
+	subscription, from, generation := r.subscription.Ref, r.after, r.generation
 	r.mu.Unlock()
 	after, wrapped, dropped := from, from == 0, false
 	for {
