@@ -13,13 +13,11 @@ const DefaultExtendSeconds = 60
 // ExtendSeconds reads the body of a lease renewal. It never fails: whatever has no whole number in "seconds" is a
 // renewal by the default, and a lease is renewed for at least a second.
 func ExtendSeconds(body []byte) int {
-	var request struct {
-		Seconds json.RawMessage `json:"seconds"`
-	}
+	var request map[string]json.RawMessage // a struct would match the key in any case
 	if json.Unmarshal(body, &request) != nil {
 		return DefaultExtendSeconds
 	}
-	n, err := strconv.ParseInt(string(request.Seconds), 10, 64)
+	n, err := strconv.ParseInt(string(request["seconds"]), 10, 64)
 	if err != nil {
 		return DefaultExtendSeconds
 	}

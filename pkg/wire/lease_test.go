@@ -10,7 +10,7 @@ func TestExtendSeconds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]int{
 		``: 60, `{}`: 60, `nope`: 60, `[]`: 60, `null`: 60, `{"seconds":null}`: 60, `{"seconds":"5"}`: 60, `{"seconds":1.5}`: 60,
-		`{"seconds":120}`: 120, `{"seconds":0}`: 1, `{"seconds":-5}`: 1, `{"seconds": 7 ,"x":1}`: 7,
+		`{"seconds":120}`: 120, `{"seconds":0}`: 1, `{"seconds":-5}`: 1, `{"seconds": 7 ,"x":1}`: 7, `{"Seconds":300}`: 60,
 		`{"seconds":99999999999}`: math.MaxInt32, `{"seconds":99999999999999999999}`: 60,
 	}
 	for body, want := range tests {

@@ -31,6 +31,26 @@ func TestLongPoll_AnswersAPushThatComesLater(t *testing.T) {
 	b.parked(0)
 }
 
+func TestLongPoll_OfANewGroupGetsWhatCreatesItsPartition(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("known", "p", "0")
+	for name, tc := range map[string]struct{ path, queue, partition string }{
+		"of a missing queue":                {"/queue/come/partition/p?consumerGroup=g", "come", "p"},
+		"of a missing partition":            {"/queue/known/partition/come?consumerGroup=g", "known", "come"},
+		"of queues with a namespace":        {"?namespace=spaced&consumerGroup=g", "spaced.x", "p"},
+		"of any partition, but a new queue": {"/queue/whole?consumerGroup=g", "whole", "p"},
+	} {
+		answer := b.later(tc.path + "&wait=true&timeout=60000")
+		b.parked(1)
+		b.push(tc.queue, tc.partition, name)
+		if got := answer(); got.ids() != name {
+			t.Errorf("a poll %s answers %d %s", name, got.Status, got.Raw)
+		}
+		b.parked(0)
+	}
+}
+
 func TestLongPoll_AnswersANackAtOnce(t *testing.T) {
 	t.Parallel()
 	// The backstop looks once an hour here: only the wake can be the reason.

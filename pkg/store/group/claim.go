@@ -42,9 +42,10 @@ type ClaimRequest struct {
 	Partitions    []int64 // candidates, tried in ascending order
 	Lease         uuid.UUID
 	LeaseSeconds  int
-	Batch         int // message budget of the call, at least 1
-	MaxPartitions int // 0: no cap
-	MaxBytes      int // payload budget before compression, at least one message is always given
+	Batch         int  // message budget of the call, at least 1
+	MaxPartitions int  // 0: no cap
+	MaxBytes      int  // payload budget before compression
+	AtLeastOne    bool // give the first message whatever its size
 	AutoAck       bool
 	ClockCap      time.Time // latest time the caller believes the database can show; zero: none
 }
@@ -68,13 +69,13 @@ type ClaimResult struct {
 
 const claimSQL = `SELECT partition_id, verdict, coalesce(first_offset, 0), coalesce(last_offset, 0), coalesce(attempt, 0),
 	until, partition_uid, coalesce(partition_name, ''), clock
-FROM queen.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+FROM queen.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 // Claim leases spans for one pop, in one transaction of one server call. When its answer is lost, whatever it leased
 // comes back by expiry. Errors have a kind.
 func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimResult, error) {
 	rows, err := s.pool.Query(ctx, claimSQL, req.Subscription.ID, optionalUUID(&req.Subscription.UID), req.Partitions, optionalUUID(&req.Lease), optionalInt(req.LeaseSeconds),
-		req.Batch, optionalInt(req.MaxPartitions), req.MaxBytes, req.AutoAck, optionalTime(req.ClockCap))
+		req.Batch, optionalInt(req.MaxPartitions), req.MaxBytes, req.AutoAck, optionalTime(req.ClockCap), req.AtLeastOne)
 	if err != nil {
 		return ClaimResult{}, pg.Wrap("claim", err)
 	}

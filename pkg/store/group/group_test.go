@@ -92,7 +92,7 @@ func (b *bench) candidates(subscription group.Ref) []int64 {
 // claim claims up to batch messages of the candidates for a minute.
 func (b *bench) claim(subscription group.Ref, batch int, partitions ...int64) (uuid.UUID, []group.Claim) {
 	b.Helper()
-	req := group.ClaimRequest{Subscription: subscription, Partitions: partitions, Lease: queue.NewID(), LeaseSeconds: 60, Batch: batch, MaxBytes: 16 << 20}
+	req := group.ClaimRequest{Subscription: subscription, Partitions: partitions, Lease: queue.NewID(), LeaseSeconds: 60, Batch: batch, MaxBytes: 16 << 20, AtLeastOne: true}
 	result, err := b.group.Claim(b.Context(), req)
 	if err != nil {
 		b.Fatal(err)
@@ -209,12 +209,36 @@ func TestClaimKeepsItsByteBudgetButGivesAtLeastOneMessage(t *testing.T) {
 	b.push("p", "2")
 	b.push("p", "3")
 	sub := b.subscribe("g", all)
-	result, err := b.group.Claim(t.Context(), group.ClaimRequest{Subscription: sub, Partitions: []int64{p}, Lease: queue.NewID(), Batch: 10, MaxBytes: 1})
+	result, err := b.group.Claim(t.Context(), group.ClaimRequest{Subscription: sub, Partitions: []int64{p}, Lease: queue.NewID(), Batch: 10, MaxBytes: 1, AtLeastOne: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c := result.Claims[0]; c.First != 0 || c.Last != 0 {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestClaimLeavesWhatExceedsTheBytesLeft(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	p1, p2 := b.push("1", "a"), b.push("2", "b")
+	b.push("1", "c")
+	b.exec(`UPDATE queen.segments SET raw_bytes = 600`)
+	sub := b.subscribe("g", all)
+	claim := func(atLeastOne bool, bytes int) []group.Claim {
+		result, err := b.group.Claim(t.Context(), group.ClaimRequest{
+			Subscription: sub, Partitions: []int64{p1, p2}, Lease: queue.NewID(), Batch: 10, MaxBytes: bytes, AtLeastOne: atLeastOne,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Claims
+	}
+	if claims := claim(false, 500); len(claims) != 0 {
+		t.Errorf("%+v", claims)
+	}
+	if claims := claim(true, 1000); len(claims) != 1 || claims[0].Last != 0 {
+		t.Errorf("%+v", claims)
 	}
 }
 
@@ -278,7 +302,7 @@ func TestClaimDoesNotBelieveAClockBeyondItsCap(t *testing.T) {
 	b.take(sub, 1, p)
 	// To this server the lease has lapsed; to a caller who saw its clock an hour ago it has not.
 	b.expireLeases()
-	req := group.ClaimRequest{Subscription: sub, Partitions: []int64{p}, Lease: queue.NewID(), Batch: 1, MaxBytes: 1 << 20, ClockCap: time.Now().Add(-time.Hour)}
+	req := group.ClaimRequest{Subscription: sub, Partitions: []int64{p}, Lease: queue.NewID(), Batch: 1, MaxBytes: 1 << 20, AtLeastOne: true, ClockCap: time.Now().Add(-time.Hour)}
 	result, err := b.group.Claim(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +317,7 @@ func TestClaimWithAutoAckConsumes(t *testing.T) {
 	b := setup(t)
 	p := b.push("p", "1", "2")
 	sub := b.subscribe("g", all)
-	req := group.ClaimRequest{Subscription: sub, Partitions: []int64{p}, Lease: queue.NewID(), Batch: 5, MaxBytes: 1 << 20, AutoAck: true}
+	req := group.ClaimRequest{Subscription: sub, Partitions: []int64{p}, Lease: queue.NewID(), Batch: 5, MaxBytes: 1 << 20, AtLeastOne: true, AutoAck: true}
 	result, err := b.group.Claim(t.Context(), req)
 	if err != nil || result.Claims[0].Verdict != group.Took || result.Claims[0].Attempt != 1 {
 		t.Fatal(result, err)
@@ -447,6 +471,31 @@ func TestPinTouchesOnlyItsPartition(t *testing.T) {
 	}
 	if _, c := b.take(pinned.Ref, 10, other); c.First != 0 {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestPinOfAMissingPartitionNotesWhatThereIs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	old := b.push("old", "1")
+	for _, partition := range []string{"to come", "to come"} {
+		if _, found, err := b.group.Pin(t.Context(), queue.DefaultTenant, "q", partition, "g", fresh); found || err != nil {
+			t.Fatal(found, err)
+		}
+	}
+	come := b.push("to come", "2")
+	pin := func(partition string) group.Ref {
+		pinned, found, err := b.group.Pin(t.Context(), queue.DefaultTenant, "q", partition, "g", fresh)
+		if err != nil || !found {
+			t.Fatal(found, err)
+		}
+		return pinned.Ref
+	}
+	if _, c := b.take(pin("to come"), 10, come); c.First != 0 {
+		t.Errorf("%+v", c)
+	}
+	if _, claims := b.claim(pin("old"), 10, old); claims[0].Verdict != group.Empty {
+		t.Errorf("%+v", claims)
 	}
 }
 

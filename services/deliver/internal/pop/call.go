@@ -46,6 +46,7 @@ type call struct {
 	lease    uuid.UUID         // of every span, uuid.Nil with autoAck
 	deadline time.Time
 	poll     wait.Poll
+	absent   bool // of a pinned pop: an earlier attempt found no such partition
 
 	batch      int // messages that may still be delivered
 	partitions int // that may still be claimed

@@ -35,12 +35,16 @@ func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []i
 		Batch:         c.batch,
 		MaxPartitions: c.partitions,
 		MaxBytes:      c.bytes,
+		AtLeastOne:    !c.delivers(),
 		AutoAck:       c.req.Query.AutoAck,
 		ClockCap:      clockCap,
 	})
 	if err != nil {
 		c.verdicts[0].Inc()
 		return group.ClaimResult{}, err
+	}
+	if len(result.Claims) == 0 {
+		c.bytes = 0 // the next message is larger than what is left
 	}
 	received, reading := time.Now(), result.Clock
 	c.o.Clock.Observe(reading, sent, received)

@@ -18,8 +18,13 @@ func (c *call) pinned(ctx context.Context, pin *ready.Pin, known **group.Pinned)
 	for pauses := 0; ; {
 		fresh := *known == nil
 		if fresh {
-			found, ok, err := c.o.Groups.Pin(ctx, c.req.Tenant, c.req.Queue, c.req.Partition, c.req.Query.Group, c.req.start(true))
+			start := c.req.start(true)
+			if c.absent && start.From.IsZero() {
+				start.Mode = "all" // this call waits since before the partition was there, so nothing of it is backlog
+			}
+			found, ok, err := c.o.Groups.Pin(ctx, c.req.Tenant, c.req.Queue, c.req.Partition, c.req.Query.Group, start)
 			if err != nil || !ok {
+				c.absent = c.absent || err == nil
 				return err
 			}
 			*known = &found

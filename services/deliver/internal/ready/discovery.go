@@ -28,6 +28,7 @@ type Discovery struct {
 
 	mu     sync.Mutex
 	start  group.Start // of the newest pop
+	looked bool        // a first list of queues was read: what comes later has been created since
 	rings  map[string]*Ring
 	order  []*Ring
 	closed bool
@@ -95,6 +96,9 @@ func (d *Discovery) Discover(ctx context.Context) error {
 	for _, name := range names {
 		d.include(name)
 	}
+	d.mu.Lock()
+	d.looked = true
+	d.mu.Unlock()
 	return nil
 }
 
@@ -102,6 +106,9 @@ func (d *Discovery) Discover(ctx context.Context) error {
 func (d *Discovery) include(name string) {
 	d.mu.Lock()
 	known, start := d.closed || d.rings[name] != nil, d.start
+	if d.looked && start.From.IsZero() {
+		start.Mode = "all" // a poll waits since before the queue was there, so nothing of it is backlog
+	}
 	d.mu.Unlock()
 	if known {
 		return
