@@ -175,7 +175,7 @@ func stored(t *testing.T, db pgtest.Database, name, partition string) []segment.
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := store.Read(t.Context(), []log.Span{{Partition: ids[0], First: 0, Last: 1 << 40}})
+	found, err := store.Read(t.Context(), []log.Span{{Partition: ids[0].ID, First: 0, Last: 1 << 40}})
 	if err != nil {
 		t.Fatal(err)
 	}
