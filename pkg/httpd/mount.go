@@ -38,7 +38,7 @@ func (s *Server) mount(table []route.Row) error {
 		if handler == nil {
 			return fmt.Errorf("route %s of %s has no handler", row.Name, row.Role)
 		}
-		chain := []gin.HandlerFunc{s.observe(row), s.tenant(row), s.limitBody, refuseEncodedBody, handler}
+		chain := []gin.HandlerFunc{s.observe(row), s.authorize(row), s.tenant(row), s.limitBody, refuseEncodedBody, handler}
 		s.engine.Handle(row.Method, row.Path, chain...)
 		if row.Role == route.Every && row.Method == http.MethodGet {
 			s.engine.HEAD(row.Path, chain...) // some balancers probe with HEAD
@@ -50,8 +50,8 @@ func (s *Server) mount(table []route.Row) error {
 		}
 	}
 	unmatched := route.Row{Name: "unmatched"}
-	s.engine.NoRoute(s.observe(unmatched), s.noRoute)
-	s.engine.NoMethod(s.observe(unmatched), noMethod)
+	s.engine.NoRoute(s.observe(unmatched), s.authorize(unmatched), s.noRoute)
+	s.engine.NoMethod(s.observe(unmatched), s.authorize(unmatched), noMethod)
 	return nil
 }
 
@@ -60,7 +60,7 @@ func (s *Server) mountForeign(row route.Row) {
 	if s.o.Foreign != nil {
 		handler = s.o.Foreign(row)
 	}
-	s.engine.Handle(row.Method, row.Path, s.observe(row), s.limitBody, handler)
+	s.engine.Handle(row.Method, row.Path, s.observe(row), s.authorize(row), s.limitBody, handler)
 }
 
 // refusal is the body of answers that also carry a code.

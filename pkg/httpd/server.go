@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"queen.internal/pkg/auth"
 	"queen.internal/pkg/health"
 	"queen.internal/pkg/logging"
 	"queen.internal/pkg/metrics"
@@ -38,6 +39,8 @@ type Options struct {
 	DrainDelay      time.Duration // how long to serve on after readiness went off
 	ShutdownTimeout time.Duration // how long requests in flight may take after that
 	Tenancy         bool          // believe x-queen-tenant; off, the header is not read
+
+	Auth *auth.Verifier // who may call what; nil: everybody everything
 
 	Handlers map[string]gin.HandlerFunc          // by row name: exactly the rows of Role
 	Foreign  func(row route.Row) gin.HandlerFunc // answers rows of other roles; nil: 404 that names the owner
