@@ -10,8 +10,11 @@
 //
 // # Who decides
 //
-// The procedure, under the partition's row lock. This package keeps only partition ids, and an id that has gone stale is
-// answered by the verdict Gone or by the partition's absence, dropped and looked up again.
+// The procedure, under the partition's row lock. This package keeps partition ids, and one that has gone stale is answered
+// by the verdict Gone or by the partition's absence, dropped and looked up again. And it keeps recent transaction hashes,
+// to vouch that an append repeats none of a range of messages; the procedure looks only at the rest of the window. A
+// voucher counts only if the newest row of its range is there with its tag, so one from before a failover is worth
+// nothing, and a hash that may be known is sent without one.
 //
 // # Failure
 //

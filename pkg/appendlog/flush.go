@@ -138,6 +138,7 @@ func (f *flush) ensure(ctx context.Context, keys []Key) ([]log.Partition, error)
 func (f *flush) call(ctx context.Context, groups []*pending, wait bool) ([]log.Placed, error) {
 	var runs []log.Run
 	for _, p := range groups {
+		p.runs[0].Voucher = f.log.memory.voucher(p.partition, p.runs)
 		runs = append(runs, p.runs...)
 	}
 	placed, err := f.once(ctx, runs, log.AppendOptions{Wait: wait})
@@ -177,6 +178,7 @@ func (f *flush) settle(ctx context.Context, placed []log.Placed, waited bool, gi
 	}
 	var announcements []Announcement
 	var repeated []*pending
+	var unknown []unseen
 	for _, p := range f.open {
 		v := verdicts[p.partition.ID]
 		switch {
@@ -187,11 +189,19 @@ func (f *flush) settle(ctx context.Context, placed []log.Placed, waited bool, gi
 			f.evict(p)
 		case v.Verdict == log.Duplicates:
 			repeated = append(repeated, p)
+		case v.Verdict == log.MustSeal:
+			f.results[p.group].Err = fmt.Errorf("append to %q: %w", p.key.Queue, ErrMustSeal)
+		case v.Verdict != log.Appended && v.Verdict != log.Found:
+			// Of a newer schema. Whatever it means, it must not be taken for a success.
+			f.results[p.group].Err = fmt.Errorf("append to %q: verdict %d is not known to this version", p.key.Queue, v.Verdict)
 		default:
 			last := v.Base + int64(len(p.messages)) - 1
 			announcements = append(announcements, Announcement{Key: p.key, Partition: p.partition.ID, LastOffset: last})
 			for i, place := range p.places {
 				f.results[p.group].Outcomes[place] = Outcome{MessageID: p.messages[i].ID}
+			}
+			if after, read := f.log.memory.learn(p.partition, v.Base, v.CreatedAt, p.runs); read {
+				unknown = append(unknown, unseen{p.partition, after, v.CreatedAt.Add(-generation)})
 			}
 			p.messages = nil
 		}
@@ -199,6 +209,7 @@ func (f *flush) settle(ctx context.Context, placed []log.Placed, waited bool, gi
 	if len(announcements) > 0 {
 		f.log.announce(announcements)
 	}
+	f.catchUp(ctx, unknown)
 	f.repeat(ctx, repeated, verdicts)
 	f.keep(func(p *pending) bool { return len(p.messages) > 0 && f.results[p.group].Err == nil })
 	return len(placed)

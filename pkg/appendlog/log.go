@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"queen.internal/pkg/queue"
 	"queen.internal/pkg/segment"
 	"queen.internal/pkg/store/log"
 )
@@ -24,7 +25,12 @@ type Key = log.Key
 type Group struct {
 	Key      Key
 	Messages []segment.Message
+	Sealed   bool // every payload is encrypted; a queue that wants it takes no others
 }
+
+// ErrMustSeal is the result of a group that is not sealed while its queue has encryption on. Nothing of it was stored;
+// sealed, it can be appended.
+var ErrMustSeal error = &queue.Error{Kind: queue.KindInvalid, Field: "payload", Message: "the queue takes encrypted payloads only"}
 
 // Outcome is what became of one message: it is stored under MessageID, or the message that has its transaction id is.
 // The id of an original that can no longer be read is all zero.
@@ -51,6 +57,7 @@ type Announcement struct {
 type Log struct {
 	store    *log.Store
 	ids      *lru.Cache[Key, log.Partition]
+	memory   *memory
 	announce func([]Announcement)
 }
 
@@ -64,8 +71,11 @@ func New(store *log.Store, announce func([]Announcement)) *Log {
 	if announce == nil {
 		announce = func([]Announcement) {}
 	}
-	return &Log{store: store, ids: ids, announce: announce}
+	return &Log{store: store, ids: ids, memory: newMemory(), announce: announce}
 }
+
+// Remembered is how many transaction hashes this process can vouch for.
+func (l *Log) Remembered() int { return l.memory.size() }
 
 // Append appends groups, whose keys are distinct, and returns their results in the same order.
 func (l *Log) Append(ctx context.Context, groups []Group) []Result {

@@ -17,13 +17,14 @@ type pending struct {
 	key       Key
 	partition log.Partition
 	messages  []segment.Message
+	sealed    bool
 	places    []int
 	runs      []log.Run
 	evicted   int // how often its partition id was found stale
 }
 
 func newPending(index int, g *Group) *pending {
-	p := &pending{group: index, key: g.Key, messages: g.Messages, places: make([]int, len(g.Messages))}
+	p := &pending{group: index, key: g.Key, messages: g.Messages, sealed: g.Sealed, places: make([]int, len(g.Messages))}
 	for i := range p.places {
 		p.places[i] = i
 	}
@@ -41,7 +42,9 @@ func (p *pending) prepare() {
 	tag := rand.Int64()
 	p.runs = p.runs[:0]
 	for _, part := range segment.Cut(p.messages) {
-		run := log.Run{Partition: p.partition, Tag: tag, Segment: segment.Encode(part), Hashes: make([]uuid.UUID, len(part))}
+		run := log.Run{
+			Partition: p.partition, Tag: tag, Segment: segment.Encode(part), Hashes: make([]uuid.UUID, len(part)), Sealed: p.sealed,
+		}
 		for i := range part {
 			run.Hashes[i] = queue.TransactionHash(part[i].TransactionID)
 		}

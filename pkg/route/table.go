@@ -52,6 +52,7 @@ type Row struct {
 // Table is every route served, in the order in which documents print it.
 var Table = []Row{
 	{"push", "POST", "/api/v1/push", Ingest, WriteOnly, true, ClassPush},
+	{"configure", "POST", "/api/v1/configure", Ingest, ReadWrite, true, ClassManage},
 
 	{"pop_discover", "GET", "/api/v1/pop", Deliver, ReadWrite, true, ClassPop},
 	{"pop_queue", "GET", "/api/v1/pop/queue/:queue", Deliver, ReadWrite, true, ClassPop},
@@ -59,6 +60,7 @@ var Table = []Row{
 	{"ack", "POST", "/api/v1/ack", Deliver, ReadWrite, true, ClassAck},
 	{"ack_batch", "POST", "/api/v1/ack/batch", Deliver, ReadWrite, true, ClassAck},
 	{"lease_extend", "POST", "/api/v1/lease/:leaseId/extend", Deliver, ReadWrite, true, ClassAck},
+	{"lease_release", "POST", "/internal/api/lease/:leaseId/release", Deliver, Admin, true, ClassAck},
 
 	{"health", "GET", "/health", Every, Public, false, ClassHealth},
 	{"livez", "GET", "/livez", Every, Public, false, ClassHealth},

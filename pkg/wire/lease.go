@@ -52,3 +52,21 @@ func AppendLeaseExtension(dst []byte, e LeaseExtension) []byte {
 	}
 	return append(dst, '}')
 }
+
+// LeaseRelease is the outcome of a give-back.
+type LeaseRelease struct {
+	Lease    string // as the path had it
+	Released int    // cursors that are as if the lease had never been
+}
+
+// AppendLeaseRelease appends the body of a give-back's answer. A lease that has ended or was acked is nothing to give
+// back, which is no error.
+func AppendLeaseRelease(dst []byte, r LeaseRelease) []byte {
+	dst = append(dst, `{"leaseId":`...)
+	dst = AppendString(dst, r.Lease)
+	dst = append(dst, `,"success":`...)
+	dst = strconv.AppendBool(dst, r.Released > 0)
+	dst = append(dst, `,"released":`...)
+	dst = strconv.AppendInt(dst, int64(r.Released), 10)
+	return append(dst, '}')
+}

@@ -28,3 +28,11 @@ func TestAppendLeaseExtension(t *testing.T) {
 	got = AppendLeaseExtension(got, LeaseExtension{Lease: "not a \"lease\""})
 	golden(t, "lease_extension.jsonl", append(got, '\n'))
 }
+
+func TestAppendLeaseRelease(t *testing.T) {
+	t.Parallel()
+	got := AppendLeaseRelease(nil, LeaseRelease{Lease: "01990a11-0000-7a10-8a10-000000000001", Released: 2})
+	got = append(got, '\n')
+	got = AppendLeaseRelease(got, LeaseRelease{Lease: "not a \"lease\""})
+	golden(t, "lease_release.jsonl", append(got, '\n'))
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
@@ -16,7 +17,7 @@ import (
 	"queen.internal/pkg/store/log"
 )
 
-// The model says in plain Go what contract sections 2.5, 2.6 and 3.4 say in words. Histories of up to two partitions and
+// The model says in plain Go what contract sections 2.5, 2.6 and 3.4 and the delivery limit say in words. Histories of up to two partitions and
 // three groups are run against it and against the procedures; after each step answers and cursors must agree.
 
 // modelPartition is one partition. Transaction ids are letters and repeat, because the queue has no window.
@@ -35,15 +36,22 @@ type modelCursor struct {
 	Live                bool
 	Head, Attempt       int // Head -1: none
 	Retries             int
+	DeliveredEnd, Alone int // DeliveredEnd -1: nothing
+}
+
+func newModelCursor(committed int) *modelCursor {
+	return &modelCursor{Committed: committed, BatchEnd: -1, Head: -1, DeliveredEnd: -1}
 }
 
 type modelQueue struct {
 	name       string
 	retryLimit int
+	limit      int // of deliveries
 	partitions []*modelPartition
 	groups     map[string]group.Ref // subscriptions
 	leases     []uuid.UUID
 	dead       []string
+	deliveries map[string]int // by group, partition and offset, less those given back
 }
 
 func (c *modelCursor) release(committed int) {
@@ -51,14 +59,43 @@ func (c *modelCursor) release(committed int) {
 		c.Attempt = 0
 	}
 	c.Committed, c.Completed = committed, c.Lease
+	c.end()
+}
+
+// end ends what is on record of a delivery.
+func (c *modelCursor) end() {
+	c.DeliveredEnd = max(c.DeliveredEnd, c.BatchEnd)
 	c.Lease, c.Live, c.BatchEnd = uuid.Nil, false, -1
 }
 
-// claim is the model's claim: the claims of all partitions that are tried.
+// claim is the model's claim: the claims of all partitions that are tried. Heads that have used up the limit become dead
+// letters; what is behind them is claimed if nothing else was.
 func (q *modelQueue) claim(name string, lease uuid.UUID, batch, partitions int, autoAck bool) []group.Claim {
-	var claims []group.Claim
+	claims, due := q.claimOnce(q.partitions, name, lease, batch, partitions, autoAck)
+	for len(due) > 0 {
+		for _, p := range due {
+			c := p.cursors[name]
+			first := max(c.Committed+1, p.logStart)
+			q.dead = append(q.dead, fmt.Sprintf("%d %d %q %d", p.id, first, p.messages[first], c.Retries))
+			c.end()
+			c.Committed, c.Retries, c.Attempt, c.Alone = first, 0, 0, 0
+		}
+		if slices.ContainsFunc(claims, func(c group.Claim) bool { return c.Verdict == group.Took }) {
+			break
+		}
+		var more []group.Claim
+		more, due = q.claimOnce(due, name, lease, batch, partitions, autoAck)
+		claims = append(claims, more...)
+		slices.SortFunc(claims, func(a, b group.Claim) int { return int(a.PartitionID - b.PartitionID) })
+	}
+	return claims
+}
+
+func (q *modelQueue) claimOnce(
+	candidates []*modelPartition, name string, lease uuid.UUID, batch, partitions int, autoAck bool,
+) (claims []group.Claim, due []*modelPartition) {
 	took := 0
-	for _, p := range q.partitions {
+	for _, p := range candidates {
 		if batch <= 0 || partitions > 0 && took >= partitions {
 			break
 		}
@@ -69,31 +106,82 @@ func (q *modelQueue) claim(name string, lease uuid.UUID, batch, partitions int, 
 			claims = append(claims, claim)
 			continue
 		case c == nil:
-			c = &modelCursor{Committed: -1, BatchEnd: -1, Head: -1}
+			c = newModelCursor(-1)
 			p.cursors[name] = c
 		}
 		first := max(c.Committed+1, p.logStart)
+		attempt := 1
+		if c.Head == first {
+			attempt = c.Attempt + 1
+		} else if q.limit > 0 && first <= max(c.DeliveredEnd, c.BatchEnd) {
+			attempt = 2
+		}
+		again := q.limit > 0 && attempt > 1
 		switch {
 		case c.Live:
 			claim.Verdict = group.Leased
-		case first <= last:
-			claim.Verdict, claim.Attempt = group.Took, 1
+		case first > last:
+		case again && c.Head == first && c.Attempt >= q.limit && c.Alone > 0:
+			due = append(due, p)
+			continue
+		case again && took > 0:
+			claim.Verdict = group.Alone
+		default:
 			end := min(first+batch-1, last)
-			claim.First, claim.Last = int64(first), int64(end)
+			if again {
+				end = first
+			}
+			claim.Verdict, claim.Attempt, claim.First, claim.Last, claim.Alone = group.Took, attempt, int64(first), int64(end), again
 			batch -= end - first + 1
 			took++
-			if autoAck {
-				*c = modelCursor{Committed: end, BatchEnd: -1, Head: -1, Completed: c.Completed}
-				break
-			}
-			if c.Head == first {
-				claim.Attempt = c.Attempt + 1
-			}
-			c.BatchEnd, c.Lease, c.Live, c.Head, c.Attempt = end, lease, true, first, claim.Attempt
+			q.count(name, p, first, end, 1)
+			c.take(first, end, lease, &claim, autoAck)
 		}
 		claims = append(claims, claim)
+		if claim.Alone {
+			break
+		}
 	}
-	return claims
+	return claims, due
+}
+
+// take moves the cursor as a claim of first..end does.
+func (c *modelCursor) take(first, end int, lease uuid.UUID, claim *group.Claim, autoAck bool) {
+	alone := 0
+	if claim.Alone && c.Head == first {
+		alone = c.Alone
+	}
+	c.end()
+	if autoAck {
+		claim.Attempt = 1
+		*c = modelCursor{Committed: end, BatchEnd: -1, Head: -1, Completed: c.Completed, DeliveredEnd: c.DeliveredEnd}
+		return
+	}
+	if claim.Alone {
+		alone++
+	}
+	c.BatchEnd, c.Lease, c.Live, c.Head, c.Attempt, c.Alone = end, lease, true, first, claim.Attempt, alone
+}
+
+func (q *modelQueue) count(name string, p *modelPartition, first, end, by int) {
+	for offset := first; offset <= end; offset++ {
+		q.deliveries[fmt.Sprint(name, " ", p.id, " ", offset)] += by
+	}
+}
+
+// release is the model's give-back of a lease: the partitions that it held still, with nothing acked.
+func (q *modelQueue) release(name string, lease uuid.UUID) (released []int64) {
+	for _, p := range q.partitions {
+		c := p.cursors[name]
+		if c == nil || !c.Live || c.Lease != lease || c.Committed >= c.Head {
+			continue
+		}
+		q.count(name, p, c.Head, c.BatchEnd, -1)
+		c.Lease, c.Live, c.BatchEnd = uuid.Nil, false, -1
+		c.Attempt, c.Alone = c.Attempt-1, max(c.Alone-1, 0)
+		released = append(released, p.id)
+	}
+	return released
 }
 
 // find is the lowest offset of a transaction within first..last, or -1.
@@ -211,8 +299,8 @@ func (h *history) provision(name string) *modelPartition {
 	if err := h.pool.QueryRow(h.Context(), `SELECT uid FROM queen.partitions WHERE id = $1`, p.id).Scan(&p.uid); err != nil {
 		h.Fatal(err)
 	}
-	if _, err := h.pool.Exec(h.Context(), `UPDATE queen.queues SET dedup_window_seconds = 0, retry_limit = $2 WHERE name = $1`,
-		h.q.name, h.q.retryLimit); err != nil {
+	if _, err := h.pool.Exec(h.Context(), `UPDATE queen.queues SET dedup_window_seconds = 0, retry_limit = $2, delivery_limit = $3 WHERE name = $1`,
+		h.q.name, h.q.retryLimit, h.q.limit); err != nil {
 		h.Fatal(err)
 	}
 	h.q.partitions = append(h.q.partitions, p)
@@ -247,7 +335,7 @@ func (h *history) register(name string) {
 	if name == "pinned" {
 		for _, p := range h.q.partitions {
 			if p.cursors[name] == nil {
-				p.cursors[name] = &modelCursor{Committed: -1, BatchEnd: -1, Head: -1}
+				p.cursors[name] = newModelCursor(-1)
 			}
 			var pinned string
 			if err := h.pool.QueryRow(h.Context(), `SELECT name FROM queen.partitions WHERE id = $1`, p.id).Scan(&pinned); err != nil {
@@ -271,7 +359,7 @@ func (h *history) register(name string) {
 	h.q.groups[name] = sub.Ref
 	if name == "new" && !known {
 		for _, p := range h.q.partitions {
-			p.cursors[name] = &modelCursor{Committed: len(p.messages) - 1, BatchEnd: -1, Head: -1}
+			p.cursors[name] = newModelCursor(len(p.messages) - 1)
 		}
 	}
 }
@@ -294,10 +382,37 @@ func (h *history) claim(name string) {
 	}
 	for i := range got.Claims {
 		c := &got.Claims[i]
-		got.Claims[i] = group.Claim{PartitionID: c.PartitionID, Verdict: c.Verdict, First: c.First, Last: c.Last, Attempt: c.Attempt}
+		got.Claims[i] = group.Claim{PartitionID: c.PartitionID, Verdict: c.Verdict, First: c.First, Last: c.Last, Attempt: c.Attempt, Alone: c.Alone}
 	}
-	if diff := cmp.Diff(want, got.Claims); diff != "" {
+	if got.Err != nil {
+		h.Fatal(got.Err)
+	}
+	if diff := cmp.Diff(want, got.Claims, cmpopts.EquateEmpty()); diff != "" {
 		h.Fatalf("claim of %q: %s", name, diff)
+	}
+}
+
+// release gives back a lease, mostly the last one.
+func (h *history) release(name string) {
+	if len(h.q.leases) == 0 {
+		return
+	}
+	lease := h.q.leases[max(len(h.q.leases)-rapid.IntRange(1, 3).Draw(h.T, "lease"), 0)]
+	var keys []group.LeaseKey
+	for _, p := range h.q.partitions {
+		keys = append(keys, group.LeaseKey{Partition: p.id, Subscription: h.q.groups[name].ID})
+	}
+	released, err := h.group.Release(h.Context(), queue.DefaultTenant, lease, time.Time{}, keys)
+	if err != nil {
+		h.Fatal(err)
+	}
+	var got []int64
+	for _, key := range released {
+		got = append(got, key.Partition)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(h.q.release(name, lease), got); diff != "" {
+		h.Fatalf("release of %q: %s", name, diff)
 	}
 }
 
@@ -396,9 +511,14 @@ func (h *history) retain() {
 
 // agree compares every cursor and, for the groups that have no missing row, the candidates.
 func (h *history) agree() {
+	for message, n := range h.q.deliveries {
+		if h.q.limit > 0 && n > h.q.limit {
+			h.Fatalf("%s was delivered %d times, the limit is %d", message, n, h.q.limit)
+		}
+	}
 	for name, sub := range h.q.groups {
 		rows, err := h.pool.Query(h.Context(), `SELECT partition_id, committed, coalesce(batch_end, -1), coalesce(head_offset, -1), attempt, retry_count,
-			lease_id, completed_lease_id, coalesce(lease_expires_at > clock_timestamp(), false)
+			lease_id, completed_lease_id, coalesce(lease_expires_at > clock_timestamp(), false), coalesce(delivered_end, -1), alone
 			FROM queen.cursors WHERE subscription_id = $1`, sub.ID)
 		if err != nil {
 			h.Fatal(err)
@@ -408,7 +528,7 @@ func (h *history) agree() {
 			var id int64
 			var c modelCursor
 			var lease, completed *uuid.UUID
-			if err := rows.Scan(&id, &c.Committed, &c.BatchEnd, &c.Head, &c.Attempt, &c.Retries, &lease, &completed, &c.Live); err != nil {
+			if err := rows.Scan(&id, &c.Committed, &c.BatchEnd, &c.Head, &c.Attempt, &c.Retries, &lease, &completed, &c.Live, &c.DeliveredEnd, &c.Alone); err != nil {
 				h.Fatal(err)
 			}
 			if lease != nil {
@@ -455,12 +575,12 @@ func TestClaimsAndAcksFollowTheModel(t *testing.T) {
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		h := &history{bench: b, T: rt, q: &modelQueue{name: fmt.Sprint("q", runs), groups: make(map[string]group.Ref)}}
-		h.q.retryLimit = rapid.IntRange(0, 2).Draw(rt, "retryLimit")
+		h := &history{bench: b, T: rt, q: &modelQueue{name: fmt.Sprint("q", runs), groups: make(map[string]group.Ref), deliveries: make(map[string]int)}}
+		h.q.retryLimit, h.q.limit = rapid.IntRange(0, 2).Draw(rt, "retryLimit"), rapid.SampledFrom([]int{0, 2, 3}).Draw(rt, "deliveryLimit")
 		h.append(h.provision("p0"), []string{"a", "b", "c"})
 		// Most steps take work and give it back, so that retries, dead letters and renewals come about in short histories.
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{
-			"append", "register", "claim", "claim", "claim", "ack", "ack", "ack", "ack", "expire", "extend", "retain", "provision",
+			"append", "register", "claim", "claim", "claim", "ack", "ack", "ack", "ack", "expire", "expire", "extend", "release", "retain", "provision",
 		}), 12, 24).Draw(rt, "steps")
 		for _, step := range steps {
 			name := rapid.SampledFrom(modelGroups).Draw(rt, "group")
@@ -480,6 +600,8 @@ func TestClaimsAndAcksFollowTheModel(t *testing.T) {
 				h.expire(name)
 			case "extend":
 				h.extend(name)
+			case "release":
+				h.release(name)
 			case "retain":
 				h.retain()
 			case "provision":
@@ -498,7 +620,7 @@ func TestClaimsAndAcksFollowTheModel(t *testing.T) {
 // deadOf is the dead letters of the history's queue, in the order in which they were filed.
 func (h *history) deadOf() []string {
 	rows, err := h.pool.Query(h.Context(), `SELECT d.partition_id, d.message_offset, d.transaction_id, d.retry_count
-		FROM queen.dlq d JOIN queen.queues q ON q.id = d.queue_id WHERE q.name = $1 ORDER BY d.failed_at`, h.q.name)
+		FROM queen.dlq d JOIN queen.queues q ON q.id = d.queue_id WHERE q.name = $1 ORDER BY d.failed_at, d.partition_id`, h.q.name)
 	if err != nil {
 		h.Fatal(err)
 	}

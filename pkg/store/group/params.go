@@ -48,10 +48,7 @@ func (p *ackParams) addSnapshot(dead *snapshot) {
 	var payload []byte
 	if dead != nil {
 		offset, id, created = &dead.offset, &dead.message.ID, &dead.createdAt
-		transaction, reason, payload = &dead.message.TransactionID, &dead.reason, dead.message.Payload
-		if payload == nil {
-			payload = []byte{}
-		}
+		transaction, reason, payload = &dead.message.TransactionID, &dead.reason, stored(dead.message.Payload)
 	}
 	p.deadOffsets = append(p.deadOffsets, offset)
 	p.deadIDs = append(p.deadIDs, optionalUUID(id))

@@ -82,13 +82,29 @@ func (s *Store) supplySnapshot(ctx context.Context, g *openGroup, a *answer) (lo
 		return true, nil
 	}
 	seg := &found[0][0]
-	msgs, err := seg.Messages()
+	m, err := messageAt(seg, a.needed)
 	if err != nil {
 		return false, err
 	}
-	m := msgs[a.needed-seg.Base]
 	g.dead = &snapshot{offset: a.needed, createdAt: seg.CreatedAt, message: m, reason: g.reasonFor(queue.TransactionHash(m.TransactionID))}
 	return false, nil
+}
+
+// messageAt cuts one message out of the segment that holds it.
+func messageAt(seg *log.Segment, offset int64) (segment.Message, error) {
+	msgs, err := seg.Messages()
+	if err != nil {
+		return segment.Message{}, err
+	}
+	return msgs[offset-seg.Base], nil
+}
+
+// stored is a payload as the dead letters keep it, where NULL stands for nothing.
+func stored(payload []byte) []byte {
+	if payload == nil {
+		return []byte{}
+	}
+	return payload
 }
 
 // reasonFor is what the dead letter says: the reason given with that message, else the first one given. PostgreSQL's

@@ -24,6 +24,7 @@ const (
 	Duplicates         // nothing was written
 	Gone               // the queue was deleted; nothing was written
 	Found              // the tag is there: an earlier attempt had committed
+	MustSeal           // the queue has encryption on and a run is not sealed; nothing was written
 )
 
 // Run is one segment to append. The runs of one partition stand together and share a tag.
@@ -32,6 +33,16 @@ type Run struct {
 	Tag       int64
 	Segment   segment.Encoded
 	Hashes    []uuid.UUID // of the transaction ids, one per message, distinct within the partition's runs
+	Sealed    bool        // every payload is encrypted
+	Voucher   *Voucher    // of the partition's first run; nil for none
+}
+
+// Voucher says that none of an append's hashes is among those of the messages First..Last of its partition. The newest of
+// these, Base..Last, were written by the append with Tag, and the oldest were committed at Since.
+type Voucher struct {
+	First, Base, Last int64
+	Tag               int64
+	Since             time.Time
 }
 
 // Placed is the verdict on one partition.
@@ -52,7 +63,7 @@ type AppendOptions struct {
 }
 
 const appendSQL = `SELECT partition_id, verdict, coalesce(base_offset, 0), created_at, duplicate_positions, duplicate_offsets
-FROM queen.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+FROM queen.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
 
 // connectionWait bounds the wait for a connection of the pool: a push that gets none is told so while its client listens.
 const connectionWait = time.Second
@@ -73,13 +84,18 @@ func Locked(err error) bool {
 func (s *Store) Append(ctx context.Context, runs []Run, opts AppendOptions) ([]Placed, error) {
 	n := len(runs)
 	partitions, tags, counts := make([]int64, n), make([]int64, n), make([]int32, n)
-	owners := make(uuids, n)
+	owners, sealed := make(uuids, n), make([]bool, n)
 	rawBytes, codecs, payloads := make([]int32, n), make([]int16, n), make([][]byte, n)
+	firsts, bases, lasts, vouchTags, since := make([]*int64, n), make([]*int64, n), make([]*int64, n), make([]*int64, n), make([]*time.Time, n)
 	var hashes uuids
 	for i := range runs {
 		run := &runs[i]
 		partitions[i], owners[i], tags[i], counts[i] = run.Partition.ID, wireUUID(run.Partition.UID), run.Tag, int32(run.Segment.Count)
 		rawBytes[i], codecs[i], payloads[i] = int32(run.Segment.RawBytes), run.Segment.Codec, run.Segment.Blob
+		sealed[i] = run.Sealed
+		if v := run.Voucher; v != nil {
+			firsts[i], since[i], bases[i], lasts[i], vouchTags[i] = &v.First, &v.Since, &v.Base, &v.Last, &v.Tag
+		}
 		for _, h := range run.Hashes {
 			hashes = append(hashes, wireUUID(h))
 		}
@@ -89,7 +105,8 @@ func (s *Store) Append(ctx context.Context, runs []Run, opts AppendOptions) ([]P
 		return nil, err
 	}
 	defer conn.Release()
-	rows, err := conn.Query(ctx, appendSQL, partitions, owners, tags, counts, rawBytes, codecs, payloads, hashes, opts.Wait, opts.CheckTags)
+	rows, err := conn.Query(ctx, appendSQL, partitions, owners, tags, counts, rawBytes, codecs, payloads, hashes, opts.Wait, opts.CheckTags, sealed,
+		firsts, since, bases, lasts, vouchTags)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,8 @@ BEGIN
             UPDATE queen.cursors c
             SET committed = ack.committed_offset, batch_end = NULL, lease_id = NULL, lease_expires_at = NULL,
                 retry_count = v_cursor.retry_count, completed_lease_id = v_cursor.lease_id,
-                attempt = CASE WHEN ack.committed_offset >= v_cursor.batch_end THEN 0 ELSE c.attempt END
+                attempt = CASE WHEN ack.committed_offset >= v_cursor.batch_end THEN 0 ELSE c.attempt END,
+                delivered_end = greatest(c.delivered_end, c.batch_end)
             WHERE c.subscription_id = v_group.subscription_id AND c.partition_id = v_group.partition_id;
         ELSIF committed_offset > v_cursor.committed THEN
             UPDATE queen.cursors c SET committed = ack.committed_offset

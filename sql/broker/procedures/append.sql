@@ -6,16 +6,25 @@
 --          partitions' wire ids: after a failover that lost a partition, its number may stand for somebody else's.
 --          p_wait false skips partitions whose row is locked, so that two writers do not queue up behind each other.
 --          p_check_tags true: an earlier call with these tags may have committed; look for them first.
+--          p_sealed says of each segment whether all its payloads are encrypted; NULL is false, and NULL for all of them
+--          is a caller that does not know the verdict 5.
+--          p_vouch_...: of each partition's first segment, a voucher as in find_duplicates; NULL for none.
 -- Answer:  one row per partition that was locked, so an absent one is busy (p_wait false) or no longer exists:
 --            1 appended    first offset and time of the first segment
 --            2 duplicates  nothing written; 1-based positions within the partition's messages, offsets of the originals
 --            3 gone        the queue was deleted; nothing written
 --            4 found       the tag is there already: first offset and time of that earlier append
+--            5 must seal   the queue has encryption on and a segment is not sealed; nothing written. Who does not know it
+--                          gets 3, looks the partition up some more times and fails
 -- Locks:   partition rows FOR NO KEY UPDATE by ascending id, held to the end. Offsets, duplicates and the clock are read
---          by statements after the locking one, so their snapshots include every earlier append of these partitions.
+--          by statements after the locking one, so their snapshots include every earlier append of these partitions. The
+--          queue's options are read by the statement that writes: what was answered before it began is heeded.
+DROP FUNCTION IF EXISTS queen.append(bigint[], uuid[], bigint[], integer[], integer[], smallint[], bytea[], uuid[], boolean, boolean);
 CREATE OR REPLACE FUNCTION queen.append(
     p_partitions bigint[], p_uids uuid[], p_tags bigint[], p_counts integer[], p_raw_bytes integer[], p_codecs smallint[],
-    p_payloads bytea[], p_hashes uuid[], p_wait boolean, p_check_tags boolean)
+    p_payloads bytea[], p_hashes uuid[], p_wait boolean, p_check_tags boolean, p_sealed boolean[] DEFAULT NULL,
+    p_vouch_firsts bigint[] DEFAULT NULL, p_vouch_since timestamptz[] DEFAULT NULL, p_vouch_bases bigint[] DEFAULT NULL,
+    p_vouch_lasts bigint[] DEFAULT NULL, p_vouch_tags bigint[] DEFAULT NULL)
 RETURNS TABLE (partition_id bigint, verdict smallint, base_offset bigint, created_at timestamptz,
                duplicate_positions integer[], duplicate_offsets bigint[])
 LANGUAGE plpgsql VOLATILE AS $$
@@ -60,7 +69,8 @@ BEGIN
     base_offset := NULL; created_at := NULL;
     FOR partition_id, duplicate_positions, duplicate_offsets IN
         SELECT d.partition_id, d.message_positions, d.originals
-        FROM queen.find_duplicates(p_partitions, p_counts, p_hashes, v_locked, v_now) d
+        FROM queen.find_duplicates(p_partitions, p_counts, p_hashes, v_locked, v_now,
+            p_vouch_firsts, p_vouch_since, p_vouch_bases, p_vouch_lasts, p_vouch_tags) d
         WHERE d.partition_id <> ALL (v_answered)
     LOOP
         verdict := 2; v_answered := v_answered || partition_id; RETURN NEXT;
@@ -68,19 +78,21 @@ BEGIN
 
     RETURN QUERY
         WITH given AS MATERIALIZED (
-            SELECT w.place::integer, w.id, w.tag, w.n, w.raw_bytes, w.codec,
+            SELECT w.place::integer, w.id, w.tag, w.n, w.raw_bytes, w.codec, w.sealed,
                    (sum(w.n) OVER (ORDER BY w.place) - w.n)::integer AS hashes_before,
                    (sum(w.n) OVER (PARTITION BY w.id ORDER BY w.place) - w.n)::integer AS messages_before,
                    (sum(w.n) OVER (PARTITION BY w.id))::integer AS total
-            FROM unnest(p_partitions, p_tags, p_counts, p_raw_bytes, p_codecs) WITH ORDINALITY AS w(id, tag, n, raw_bytes, codec, place)
+            FROM unnest(p_partitions, p_tags, p_counts, p_raw_bytes, p_codecs, p_sealed) WITH ORDINALITY
+                AS w(id, tag, n, raw_bytes, codec, sealed, place)
         ), target AS MATERIALIZED (
-            SELECT p.id, q.id IS NOT NULL AS alive
+            SELECT p.id, q.id IS NOT NULL AS alive,
+                   q.encryption_enabled AND EXISTS (SELECT FROM given g WHERE g.id = p.id AND g.sealed IS NOT TRUE) AS refused
             FROM queen.partitions p LEFT JOIN queen.queues q ON q.id = p.queue_id AND q.deleted_at IS NULL
             WHERE p.id = ANY (v_locked) AND p.id <> ALL (v_answered)
         ), allocated AS (
             UPDATE queen.partitions p
             SET last_offset = p.last_offset + g.total, last_tag = g.tag, last_created_at = greatest(v_now, p.last_created_at)
-            FROM given g JOIN target t ON t.id = g.id AND t.alive
+            FROM given g JOIN target t ON t.id = g.id AND t.alive AND NOT t.refused
             WHERE g.messages_before = 0 AND p.id = g.id
             RETURNING p.id, p.last_offset - g.total + 1 AS base, p.last_created_at AS created_at
         ), written AS (
@@ -94,6 +106,7 @@ BEGIN
         )
         SELECT a.id, 1::smallint, a.base, a.created_at, NULL::integer[], NULL::bigint[] FROM allocated a
         UNION ALL
-        SELECT t.id, 3::smallint, NULL, NULL, NULL, NULL FROM target t WHERE NOT t.alive;
+        SELECT t.id, (CASE WHEN t.alive AND p_sealed IS NOT NULL THEN 5 ELSE 3 END)::smallint, NULL, NULL, NULL, NULL
+        FROM target t WHERE NOT t.alive OR t.refused;
 END
 $$;

@@ -8,17 +8,21 @@
 --          p_clock_cap is the latest time that the caller believes this clock can show: a leap forward beyond it must not
 --          end live leases. New leases are counted from the clock itself, so that they last also when the leap turns out
 --          to be the true time.
+--          p_limited says that the caller knows the verdicts 7 to 9; without it no queue has a delivery limit.
 -- Answer:  one row per candidate that was tried, in ascending order of partition; a call ends at the first whose next
 --          message exceeds the budget:
 --            1 took  2 empty  3 leased (until)  4 busy: its cursor is locked  5 deferred (until)  6 gone
+--            7 exhausted: the message at first_offset must be dead-lettered before anything is claimed here
+--            8 took a message that was delivered before: nothing may join it in the pop  9 has one, and the pop has others
 --          `clock` is the server's clock, uncapped.
 -- Locks:   cursors by ascending partition, SKIP LOCKED, held to the end. What is compared with a cursor is read by
 --          statements after the one that locked it. A cursor's first row is inserted; it waits for whoever inserts the
 --          same one.
+DROP FUNCTION IF EXISTS queen.claim(bigint, uuid, bigint[], uuid, integer, integer, integer, bigint, boolean, timestamptz, boolean);
 CREATE OR REPLACE FUNCTION queen.claim(
     p_subscription bigint, p_subscription_uid uuid, p_partitions bigint[], p_lease uuid, p_lease_seconds integer, p_batch integer,
     p_max_partitions integer, p_max_bytes bigint, p_auto_ack boolean, p_clock_cap timestamptz,
-    p_at_least_one boolean)
+    p_at_least_one boolean, p_limited boolean DEFAULT false)
 RETURNS TABLE (partition_id bigint, verdict smallint, first_offset bigint, last_offset bigint, attempt integer,
                until timestamptz, partition_uid uuid, partition_name text, clock timestamptz)
 LANGUAGE plpgsql VOLATILE AS $$
@@ -31,13 +35,15 @@ DECLARE
     v_taken   integer := 0;
     v_batch   bigint := p_batch;
     v_bytes   bigint := p_max_bytes;
+    v_attempt integer;
+    v_again   boolean; -- the head was delivered before, and the queue has a delivery limit: it goes alone
 BEGIN
     clock := clock_timestamp();
     v_now := least(clock, p_clock_cap);
 
     SELECT q.id, q.lease_seconds, make_interval(secs => q.delayed_processing_seconds) AS delay,
            make_interval(secs => q.window_buffer_seconds) AS window_buffer,
-           s.start_mode, s.start_from, s.newest_partition_id
+           CASE WHEN p_limited THEN q.delivery_limit ELSE 0 END AS delivery_limit
     INTO v_queue
     FROM queen.subscriptions s JOIN queen.queues q ON q.id = s.queue_id AND q.deleted_at IS NULL
     WHERE s.id = p_subscription AND s.uid = p_subscription_uid;
@@ -63,12 +69,11 @@ BEGIN
         END IF;
 
         IF v_cursor.committed IS NULL THEN
-            v_cursor.committed := -1;
-            IF v_cursor.committed >= v_part.last_offset THEN
+            IF v_part.last_offset < 0 THEN
                 verdict := 2; RETURN NEXT; CONTINUE; -- nothing there yet: the missing row still says so
             END IF;
             INSERT INTO queen.cursors AS c (subscription_id, partition_id, committed)
-            VALUES (p_subscription, claim.partition_id, v_cursor.committed)
+            VALUES (p_subscription, claim.partition_id, -1)
             ON CONFLICT ON CONSTRAINT cursors_pkey DO NOTHING
             RETURNING c.* INTO v_cursor;
             IF NOT FOUND THEN
@@ -85,6 +90,14 @@ BEGIN
             verdict := 2; first_offset := NULL; RETURN NEXT; CONTINUE;
         END IF;
 
+        -- What lay behind a head that was delivered has been delivered once, too.
+        v_attempt := CASE WHEN v_cursor.head_offset = first_offset THEN v_cursor.attempt + 1
+                          WHEN first_offset <= greatest(v_cursor.delivered_end, v_cursor.batch_end) AND v_queue.delivery_limit > 0 THEN 2 ELSE 1 END;
+        v_again := v_attempt > 1 AND v_queue.delivery_limit > 0;
+        IF v_again AND (v_taken > 0 OR NOT p_at_least_one OR queen.is_exhausted(v_cursor, first_offset, v_queue.delivery_limit)) THEN
+            verdict := CASE WHEN queen.is_exhausted(v_cursor, first_offset, v_queue.delivery_limit) THEN 7 ELSE 9 END; RETURN NEXT; CONTINUE;
+        END IF;
+
         -- At most a thousand messages a segment: the one that holds first_offset begins less than that before it.
         SELECT max(s.end_offset) FILTER (WHERE s.visible AND s.fits) AS visible_end,
                sum(s.raw_bytes) FILTER (WHERE s.visible AND s.fits) AS bytes,
@@ -97,7 +110,7 @@ BEGIN
                          OR p_at_least_one AND v_taken = 0 AND row_number() OVER (ORDER BY g.base_offset) = 1 AS fits
               FROM queen.segments g
               WHERE g.partition_id = claim.partition_id
-                AND g.base_offset > first_offset - 1000 AND g.base_offset < first_offset + v_batch
+                AND g.base_offset > first_offset - 1000 AND g.base_offset < first_offset + CASE WHEN v_again THEN 1 ELSE v_batch END
                 AND g.end_offset >= first_offset
               ORDER BY g.base_offset LIMIT 10000) s; -- whatever the batch, so that no claim holds its locks for long
         EXIT WHEN v_span.visible_end IS NULL AND v_span.too_large; -- left for the next call
@@ -110,27 +123,28 @@ BEGIN
             until := v_span.oldest + v_queue.delay; first_offset := NULL; RETURN NEXT; CONTINUE;
         END IF;
 
-        last_offset := least(v_span.visible_end, first_offset + v_batch - 1);
+        last_offset := least(v_span.visible_end, first_offset + CASE WHEN v_again THEN 1 ELSE v_batch END - 1);
         IF p_auto_ack THEN
             attempt := 1;
             UPDATE queen.cursors c
             SET committed = claim.last_offset, batch_end = NULL, lease_id = NULL, lease_expires_at = NULL,
-                head_offset = NULL, attempt = 0, retry_count = 0
+                head_offset = NULL, attempt = 0, retry_count = 0, delivered_end = greatest(c.delivered_end, c.batch_end), alone = 0
             WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;
         ELSE
-            attempt := CASE WHEN v_cursor.head_offset = first_offset THEN v_cursor.attempt + 1 ELSE 1 END;
-            until := clock + make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds));
+            attempt := v_attempt; until := clock + make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds));
             UPDATE queen.cursors c
             SET batch_end = claim.last_offset, lease_id = p_lease, lease_expires_at = claim.until,
-                head_offset = claim.first_offset, attempt = claim.attempt
+                head_offset = claim.first_offset, attempt = claim.attempt, delivered_end = greatest(c.delivered_end, c.batch_end),
+                alone = CASE WHEN NOT v_again THEN 0 WHEN c.head_offset = claim.first_offset THEN c.alone + 1 ELSE 1 END
             WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;
         END IF;
 
-        verdict := 1; partition_uid := v_part.uid; partition_name := v_part.name;
+        verdict := CASE WHEN v_again THEN 8 ELSE 1 END; partition_uid := v_part.uid; partition_name := v_part.name;
         v_taken := v_taken + 1;
         v_batch := v_batch - (last_offset - first_offset + 1);
         v_bytes := v_bytes - v_span.bytes;
         RETURN NEXT;
+        EXIT WHEN v_again;
     END LOOP;
 END
 $$;

@@ -1,0 +1,187 @@
+package appendlog
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"queen.internal/pkg/store/log"
+)
+
+const (
+	// generation is how long a partition's hashes are collected into one set. Two are kept, so a memory that was filled
+	// covers at least the default window of a queue, an hour.
+	generation = time.Hour
+	// maxRemembered bounds the hashes of all partitions: about 20 bytes each.
+	maxRemembered = 2_000_000
+	// maxFill bounds the rows read at once to fill a memory, and maxUnseen is how many unknown offsets are left to the
+	// procedure to look at before they are read.
+	maxFill   = 2000
+	maxUnseen = 4096
+)
+
+// memory remembers recent transaction hashes by partition, so that an append can vouch that it repeats none of them and
+// the procedure needs to look only at what this process has not seen. It makes work smaller and decides nothing: a hash
+// that may be known is sent without a voucher, and a voucher is checked under the partition's lock.
+type memory struct {
+	mu     sync.Mutex
+	recent *simplelru.LRU[log.Partition, *recent]
+	hashes int // in all of them
+}
+
+// recent is what is known of one partition: the hashes of all messages first..last.
+type recent struct {
+	appends           int // seen since it was begun
+	first, base, last int64
+	tag               int64
+	since             time.Time // commit of first
+	old, young        map[uint64]struct{}
+	youngFirst        int64
+	youngSince        time.Time
+}
+
+func newMemory() *memory {
+	m := &memory{}
+	recents, err := simplelru.NewLRU(cachedPartitions, func(_ log.Partition, r *recent) { m.hashes -= r.size() })
+	if err != nil {
+		panic(err) // a constant, positive size
+	}
+	m.recent = recents
+	return m
+}
+
+// key is what is kept of a hash. Two hashes with one key only cost a look by the procedure.
+func key(hash uuid.UUID) uint64 { return binary.LittleEndian.Uint64(hash[:8]) }
+
+func (r *recent) size() int { return len(r.old) + len(r.young) }
+
+func (r *recent) filled() bool { return r.young != nil }
+
+// voucher is what can be said of an append with these hashes to the partition; nil for nothing.
+func (m *memory) voucher(p log.Partition, runs []log.Run) *log.Voucher {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, known := m.recent.Get(p)
+	if !known || !r.filled() {
+		return nil
+	}
+	for i := range runs {
+		for _, hash := range runs[i].Hashes {
+			k := key(hash)
+			_, old := r.old[k]
+			if _, young := r.young[k]; old || young {
+				return nil
+			}
+		}
+	}
+	return &log.Voucher{First: r.first, Base: r.base, Last: r.last, Tag: r.tag, Since: r.since}
+}
+
+// learn takes down an append of this process. after is where to read on when there is something worth reading that this
+// process has not seen; otherwise read is false.
+func (m *memory) learn(p log.Partition, base int64, createdAt time.Time, runs []log.Run) (after int64, read bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, known := m.recent.Get(p)
+	if !known {
+		r = &recent{last: -1}
+		m.recent.Add(p, r)
+	}
+	r.appends++
+	switch {
+	case base == r.last+1 && (r.filled() || base == 0):
+		for i := range runs {
+			m.add(r, log.HashRow{Base: base, End: base + int64(len(runs[i].Hashes)) - 1, CreatedAt: createdAt, Tag: runs[i].Tag, Hashes: runs[i].Hashes})
+			base += int64(len(runs[i].Hashes))
+		}
+		m.shrink()
+		return 0, false
+	case base <= r.last: // another append of this process was quicker to come here
+		return 0, false
+	case r.filled():
+		return r.last, base-r.last > maxUnseen
+	default:
+		return -1, r.appends > 1 // a partition that is pushed to once is not worth it
+	}
+}
+
+// fill takes down rows that were read, newest first, above the offset after.
+func (m *memory) fill(p log.Partition, after int64, rows []log.HashRow) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, known := m.recent.Get(p)
+	if !known || len(rows) == 0 || r.filled() && rows[0].End <= r.last {
+		return
+	}
+	oldest := rows[len(rows)-1].Base
+	if !r.filled() || r.last != after || oldest != after+1 {
+		// Not the continuation of what is known, so what was read is all there is.
+		m.hashes -= r.size()
+		*r = recent{appends: r.appends, last: oldest - 1}
+	}
+	for i := len(rows) - 1; i >= 0; i-- {
+		if rows[i].Base != r.last+1 {
+			m.recent.Remove(p) // a hole: nothing can be said
+			return
+		}
+		m.add(r, rows[i])
+	}
+	m.shrink()
+}
+
+// unseen is hash rows that others wrote, or that are from before this process: those above the offset after.
+type unseen struct {
+	partition log.Partition
+	after     int64
+	since     time.Time
+}
+
+// catchUp reads what this process has not seen. A failure costs nothing but work: the procedure goes on looking there.
+func (f *flush) catchUp(ctx context.Context, unknown []unseen) {
+	ctx, cancel := context.WithTimeout(ctx, appendDeadline)
+	defer cancel()
+	for _, u := range unknown {
+		rows, err := f.log.store.ReadHashes(ctx, u.partition.ID, u.after, u.since, maxFill)
+		if err != nil {
+			return
+		}
+		f.log.memory.fill(u.partition, u.after, rows)
+	}
+}
+
+// add takes down the row that follows the last one.
+func (m *memory) add(r *recent, row log.HashRow) {
+	switch {
+	case !r.filled():
+		r.first, r.since = row.Base, row.CreatedAt
+		r.young, r.youngFirst, r.youngSince = make(map[uint64]struct{}, len(row.Hashes)), row.Base, row.CreatedAt
+	case row.CreatedAt.Sub(r.youngSince) >= generation:
+		m.hashes -= len(r.old)
+		r.old, r.first, r.since = r.young, r.youngFirst, r.youngSince
+		r.young, r.youngFirst, r.youngSince = make(map[uint64]struct{}, len(row.Hashes)), row.Base, row.CreatedAt
+	}
+	before := len(r.young)
+	for _, hash := range row.Hashes {
+		r.young[key(hash)] = struct{}{}
+	}
+	m.hashes += len(r.young) - before
+	r.base, r.last, r.tag = row.Base, row.End, row.Tag
+}
+
+// shrink forgets the partitions that were pushed to least recently.
+func (m *memory) shrink() {
+	for m.hashes > maxRemembered {
+		m.recent.RemoveOldest()
+	}
+}
+
+// size is how many hashes are remembered.
+func (m *memory) size() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.hashes
+}
