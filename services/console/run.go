@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"queen.internal/pkg/auth"
 	"queen.internal/pkg/config"
 	"queen.internal/pkg/daemon"
 	"queen.internal/pkg/health"
@@ -80,6 +81,7 @@ func newServer(env daemon.Env, s settings, pool *pg.Pool, keeper *schema.Keeper)
 		}}),
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes),
 		DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
+		Auth:     auth.FromSettings(s.Auth, env.Logger),
 		Fallback: httpapi.Pages(front),
 	})
 }

@@ -166,6 +166,22 @@ func TestServe(t *testing.T) {
 		}
 	})
 
+	t.Run("with authentication on only what is open needs no token", func(t *testing.T) {
+		t.Parallel()
+		s := nowhere(t)
+		s.Enabled, s.Secret = true, "secret"
+		url := start(t, s)
+		for path, want := range map[string]int{
+			"/livez": http.StatusOK, "/metrics/prometheus": http.StatusOK, "/status": http.StatusUnauthorized,
+			"/api/v1/pop": http.StatusUnauthorized, "/api/v1/nothing": http.StatusUnauthorized,
+			"/": http.StatusOK, "/assets/app.js": http.StatusNotFound,
+		} {
+			if status, body := get(t, url+path); status != want {
+				t.Errorf("%s is %d %s", path, status, body)
+			}
+		}
+	})
+
 	t.Run("routes of other roles are refused by name", func(t *testing.T) {
 		t.Parallel()
 		url := start(t, nowhere(t))

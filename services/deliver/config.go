@@ -18,6 +18,8 @@ type settings struct {
 	config.Postgres
 	config.Logging
 	config.Tenancy
+	config.Auth
+	config.Encryption
 
 	// OldTimeout and Timeout are how long a long poll waits that does not say, in ms; the older name wins when it is set.
 	OldTimeout config.Int `envconfig:"DEFAULT_TIMEOUT"`
@@ -42,6 +44,7 @@ func defaults() settings {
 		HTTP:     config.NewHTTP("deliver"),
 		Postgres: config.NewPostgres(14),
 		Logging:  config.NewLogging(),
+		Auth:     config.NewAuth(),
 
 		Timeout:        30_000,
 		Mode:           wire.ModeNew,
@@ -86,6 +89,7 @@ func (s *settings) blocks(version string) []config.Block {
 			slog.Int64("stmt_timeout_ms", int64(s.StmtTimeout)), slog.Int64("max_body_bytes", int64(s.MaxBodyBytes)),
 		}},
 		s.Postgres.Block(),
+		s.Auth.Block(),
 		{Name: "flow", Attrs: []slog.Attr{
 			slog.Int64("pop_default_timeout_ms", pops.Timeout.Milliseconds()), slog.String("default_subscription_mode", pops.Mode),
 			slog.Int64("pop_wait_initial_interval_ms", int64(s.WaitInitial)), slog.Int64("pop_wait_backoff_threshold", int64(s.WaitThreshold)),
@@ -93,7 +97,7 @@ func (s *settings) blocks(version string) []config.Block {
 			slog.Int64("pop_max_waiters", int64(s.MaxWaiters)), slog.Int64("hotlist_ring_limit", int64(s.RingLimit)),
 			slog.Int64("hotlist_idle_sweep_ms", int64(s.RingIdle)),
 		}},
-		s.Tenancy.Block(),
+		s.Encryption.In(s.Tenancy.Block()),
 		s.Logging.Block(),
 	}
 }

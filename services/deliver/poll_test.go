@@ -209,15 +209,27 @@ func TestDatabaseHangs_APopIsAnsweredAllTheSame(t *testing.T) {
 	}
 }
 
-func TestReadFailsAfterAClaim_TheSpanComesAgain(t *testing.T) {
+func TestReadFailsAfterAClaim_TheSpanIsGivenBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.push("q", "p", "a")
-	b.exec("ALTER FUNCTION queen.read_segments RENAME TO read_segments_away")
-	b.mustPop(http.StatusServiceUnavailable, "/queue/q?leaseSeconds=1")
-	b.exec("ALTER FUNCTION queen.read_segments_away RENAME TO read_segments")
-	got := b.mustPop(http.StatusOK, "/queue/q?wait=true&timeout=60000")
-	if got.ids() != "a" || got.Messages[0].DeliveryAttempt != 2 {
-		t.Errorf("%s", got.Raw)
+	paths := []string{"/queue/q?leaseSeconds=3600", "/queue/q/partition/p?leaseSeconds=3600", "?namespace=q&leaseSeconds=3600"}
+	for range 2 {
+		b.exec("ALTER FUNCTION queen.read_segments RENAME TO read_segments_away")
+		for _, path := range paths {
+			b.mustPop(http.StatusServiceUnavailable, path)
+		}
+		b.exec("ALTER FUNCTION queen.read_segments_away RENAME TO read_segments")
+		got := b.mustPop(http.StatusOK, "/queue/q?wait=true&timeout=60000")
+		if got.ids() != "a" || got.Messages[0].DeliveryAttempt != 1 {
+			t.Errorf("%s", got.Raw)
+		}
+		status, _, body, err := b.do(context.Background(), http.MethodPost, "/internal/api/lease/"+got.LeaseID+"/release", "")
+		if err != nil || status != http.StatusOK {
+			t.Errorf("%d %s %v", status, body, err)
+		}
+	}
+	if got := b.metric(`queen_leases_given_back_total{reason="unread"}`); got != 6 {
+		t.Errorf("%v partitions were given back", got)
 	}
 }

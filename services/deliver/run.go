@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"queen.internal/pkg/auth"
 	"queen.internal/pkg/config"
 	"queen.internal/pkg/daemon"
 	"queen.internal/pkg/health"
@@ -16,6 +17,7 @@ import (
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/store/log"
 	"queen.internal/services/deliver/internal/ack"
+	"queen.internal/services/deliver/internal/giveback"
 	"queen.internal/services/deliver/internal/httpapi"
 	"queen.internal/services/deliver/internal/lease"
 	"queen.internal/services/deliver/internal/measure"
@@ -31,6 +33,8 @@ import (
 //	                              |   |          |   +-> wait.Lot: parked polls, backstop
 //	                              |   +-> claim (claims lane), segments (reads lane)
 //	                              +-> lease.Clock, lease.Registry
+//	                              |      ^           |
+//	         answer not written -> giveback.Giver (claims lane), frees partitions in ready.Index
 //	                                     ^           |
 //	POST /ack... -> httpapi -> ack.Service (claims lane), frees partitions in ready.Index
 func run(ctx context.Context, env daemon.Env) error {
@@ -65,10 +69,15 @@ type parts struct {
 	index                 *ready.Index
 	pops                  *pop.Engine
 	acks                  *ack.Service
+	returns               *giveback.Giver
 }
 
 // open makes the parts. Nothing is started and nothing connects.
 func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
+	keys, err := s.Encryption.Keys(env.Logger)
+	if err != nil {
+		return nil, err
+	}
 	p := &parts{metrics: metrics.New(env.Service, env.Version)}
 	if err := p.openPools(ctx, env, s); err != nil {
 		p.close()
@@ -91,9 +100,14 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 	p.index = ready.New(group.New(p.reads), p.lot, ready.Options{
 		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap,
 	})
+	p.returns = giveback.New(giveback.Options{
+		Groups: groups, Index: p.index, Clock: clock, Leases: leases, Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout,
+		Returned: counters.Returned,
+	})
 	p.pops = pop.New(pop.Options{
 		Groups: groups, Log: log.New(p.reads), Index: p.index, Clock: clock, Leases: leases,
-		Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout, Claims: counters.Claims, Delivered: counters.Delivered,
+		Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout, Keys: keys, Returns: p.returns,
+		Claims: counters.Claims, Delivered: counters.Delivered, Unopened: counters.Unopened,
 	})
 	p.acks = ack.New(ack.Options{
 		Groups: groups, Index: p.index, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
@@ -141,11 +155,11 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 		{Name: "postgresql", Func: ping},
 		{Name: "schema", Func: func(context.Context) error { return p.schema.Ready() }},
 	}})
-	api := &httpapi.API{Pops: p.pops, Acks: p.acks, Defaults: s.popDefaults()}
+	api := &httpapi.API{Pops: p.pops, Acks: p.acks, Returns: p.returns, Defaults: s.popDefaults()}
 	return httpd.New(httpd.Options{
 		Role: route.Deliver, Logger: env.Logger, Metrics: p.metrics, Health: checks,
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes), DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
-		Tenancy: bool(s.Header), Handlers: api.Handlers(),
+		Tenancy: bool(s.Header), Auth: auth.FromSettings(s.Auth, env.Logger), Handlers: api.Handlers(),
 	})
 }
 

@@ -13,6 +13,8 @@ type settings struct {
 	config.Postgres
 	config.Logging
 	config.Tenancy
+	config.Auth
+	config.Encryption
 	Push
 }
 
@@ -34,6 +36,7 @@ func defaults() settings {
 		HTTP:     config.NewHTTP("ingest"),
 		Postgres: config.NewPostgres(poolSize),
 		Logging:  config.NewLogging(),
+		Auth:     config.NewAuth(),
 		Push: Push{
 			Committers:  config.Int(bounds.Committers),
 			QueuedBytes: config.Int(bounds.QueuedBytes),
@@ -63,11 +66,12 @@ func (s *settings) blocks(version string) []config.Block {
 			slog.Int64("drain_delay_ms", int64(s.DrainDelay)),
 		}},
 		s.Postgres.Block(),
+		s.Auth.Block(),
 		{Name: "engine", Attrs: []slog.Attr{
 			slog.Int("push_committers", s.committers()), slog.Int64("push_queued_bytes", int64(s.QueuedBytes)),
 		}},
 		{Name: "jobs", Attrs: []slog.Attr{slog.Bool("apply_schema", bool(s.ApplySchema))}},
-		s.Tenancy.Block(),
+		s.Encryption.In(s.Tenancy.Block()),
 		s.Logging.Block(),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"queen.internal/pkg/appendlog"
+	"queen.internal/pkg/auth"
 	"queen.internal/pkg/config"
 	"queen.internal/pkg/daemon"
 	"queen.internal/pkg/health"
@@ -15,17 +16,19 @@ import (
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/route"
 	"queen.internal/pkg/schema"
+	"queen.internal/pkg/store/admin"
 	"queen.internal/pkg/store/log"
 	"queen.internal/services/ingest/internal/batch"
 	"queen.internal/services/ingest/internal/httpapi"
+	"queen.internal/services/ingest/internal/sealing"
 )
 
 // run is the service:
 //
-//	        requests                    flushes               one call each
-//	httpd ----------> httpapi > batch ----------> appendlog > store/log -----> pool > PostgreSQL
-//	  |                  |                                                      |
-//	health               +------ schema keeper: "not yet", until it is current -+
+//	        requests                              flushes               one call each
+//	httpd ----------> httpapi > sealing > batch ----------> appendlog > store/log -----> pool > PostgreSQL
+//	  |                  |                                                                |
+//	health               +----------- schema keeper: "not yet", until it is current ------+
 //
 // Started from right to left, stopped from left to right: no new requests, then what was accepted is committed, then the
 // connections close.
@@ -43,6 +46,10 @@ const stopSlack = 4 * time.Second
 
 // serve works until ctx ends. It calls listening once, with the base URL, when requests are answered.
 func serve(ctx context.Context, env daemon.Env, s settings, listening func(url string)) error {
+	keys, err := s.Encryption.Keys(env.Logger)
+	if err != nil {
+		return err
+	}
 	pool, err := pg.Open(ctx, pg.FromSettings(s.Postgres), pg.Options{Name: "queen-ingest", Logger: logging.For(env.Logger, "pool")})
 	if err != nil {
 		return err
@@ -52,11 +59,13 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	registry := metrics.New("ingest", env.Version)
 	bounds, measured := s.bounds(), batch.NewMetrics(registry.Registerer())
 	bounds.Flushed = measured.Flushed
-	batcher := batch.New(appendlog.New(log.New(pool), nil), bounds)
+	store := log.New(pool)
+	batcher := batch.New(appendlog.New(store, nil), bounds)
 	measured.Watch(batcher)
+	gate := sealing.New(keys, store.Flags, batcher.Push)
 
 	ping := func(ctx context.Context) error { return pg.Ping(ctx, pool) }
-	api := &httpapi.API{Batcher: batcher, Ready: keeper.Ready}
+	api := &httpapi.API{Push: gate.Push, Queues: admin.New(pool), Ready: keeper.Ready, KeyPresent: keys.CanSeal()}
 	server, err := httpd.New(httpd.Options{
 		Role: route.Ingest, Logger: env.Logger, Metrics: registry,
 		Health: health.New(health.Options{
@@ -68,7 +77,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 		}),
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes),
 		DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
-		Tenancy: bool(s.Tenancy.Header), Handlers: api.Handlers(),
+		Tenancy: bool(s.Tenancy.Header), Auth: auth.FromSettings(s.Auth, env.Logger), Handlers: api.Handlers(),
 	})
 	if err != nil {
 		pool.Close()

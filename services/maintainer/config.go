@@ -11,6 +11,7 @@ type settings struct {
 	config.HTTP
 	config.Postgres
 	config.Logging
+	config.Auth
 }
 
 // defaultPool is enough for one task at work, its fence and a probe.
@@ -22,6 +23,7 @@ func defaults() settings {
 		HTTP:     config.NewHTTP("maintainer"),
 		Postgres: config.NewPostgres(defaultPool),
 		Logging:  config.NewLogging(),
+		Auth:     config.NewAuth(),
 	}
 }
 
@@ -33,6 +35,7 @@ func (s *settings) blocks(version string) []config.Block {
 			slog.Int64("stmt_timeout_ms", int64(s.StmtTimeout)),
 		}},
 		s.Postgres.Block(),
+		s.Auth.Block(),
 		s.Logging.Block(),
 	}
 }

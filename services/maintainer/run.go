@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"queen.internal/pkg/auth"
 	"queen.internal/pkg/config"
 	"queen.internal/pkg/daemon"
 	"queen.internal/pkg/health"
@@ -51,6 +52,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 		}}),
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes),
 		DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
+		Auth: auth.FromSettings(s.Auth, env.Logger),
 	})
 	if err != nil {
 		pool.Close()

@@ -7,6 +7,7 @@ import (
 
 	"queen.internal/pkg/wire"
 	"queen.internal/services/deliver/internal/ack"
+	"queen.internal/services/deliver/internal/giveback"
 	"queen.internal/services/deliver/internal/pop"
 )
 
@@ -14,6 +15,7 @@ import (
 type API struct {
 	Pops     *pop.Engine
 	Acks     *ack.Service
+	Returns  *giveback.Giver
 	Defaults wire.PopDefaults
 }
 
@@ -26,5 +28,6 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 		"ack":           a.ackOne,
 		"ack_batch":     a.ackBatch,
 		"lease_extend":  a.extendLease,
+		"lease_release": a.releaseLease,
 	}
 }

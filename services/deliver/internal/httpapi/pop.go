@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/google/uuid"
 
 	"queen.internal/pkg/httpd"
 	"queen.internal/pkg/wire"
@@ -56,11 +57,34 @@ func (a *API) pop(c *gin.Context, serve func(context.Context, *pop.Request) (*wi
 		httpd.NoContent(c)
 	default:
 		httpd.Note(c, slog.Int("messages", answer.Messages()))
-		if lease := answer.Lease(); lease != "" {
-			c.Header(leaseHeader, lease)
-		}
-		// A client that is gone by now leaves its lease to expire. Raw has noted the error for the log.
-		_ = httpd.Raw(c, http.StatusOK, answer.Bytes())
+		a.send(c, req.Tenant, answer)
 		a.Pops.Recycle(answer)
+	}
+}
+
+// send writes an answer, and gives its lease back when the client cannot have got all of it. A client that has hung up
+// before the first byte gets an empty answer, if anybody reads it still.
+func (a *API) send(c *gin.Context, tenant uuid.UUID, answer *wire.PopResponse) {
+	lease := answer.Lease()
+	if lease == "" { // consumed already
+		_ = httpd.Raw(c, http.StatusOK, answer.Bytes()) // Raw has noted the error for the log
+		return
+	}
+	if c.Request.Context().Err() != nil {
+		httpd.Note(c, slog.Bool("given_back", true))
+		a.Returns.Unwritten(c.Request.Context(), tenant, lease)
+		httpd.NoContent(c)
+		return
+	}
+	c.Header(leaseHeader, lease)
+	err := httpd.Raw(c, http.StatusOK, answer.Bytes())
+	if err == nil {
+		if err = httpd.Flush(c); err != nil { // small answers fail here
+			_ = c.Error(err) // gin returns its own wrapper
+		}
+	}
+	if err != nil {
+		httpd.Note(c, slog.Bool("given_back", true))
+		a.Returns.Unwritten(c.Request.Context(), tenant, lease)
 	}
 }

@@ -16,7 +16,9 @@ type Counters struct {
 	Claims    *prometheus.CounterVec // candidate partitions by label verdict
 	Acks      *prometheus.CounterVec // messages by label outcome
 	Delivered prometheus.Counter     // messages
+	Unopened  prometheus.Counter     // messages delivered sealed
 	Leaps     prometheus.Counter     // of the database's clock
+	Returned  *prometheus.CounterVec // leased partitions given back by label reason
 }
 
 // NewCounters returns counters that r tells of.
@@ -31,11 +33,17 @@ func NewCounters(r prometheus.Registerer) *Counters {
 		Delivered: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "queen_process_pop_messages_total", Help: "Messages delivered.",
 		}),
+		Unopened: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "queen_decrypt_failures_total", Help: "Messages whose payload looks encrypted and was delivered as it is, because no key opens it.",
+		}),
 		Leaps: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "queen_clock_leaps_total", Help: "Leaps of the database's clock that were noticed or accepted.",
 		}),
 	}
-	r.MustRegister(c.Claims, c.Acks, c.Delivered, c.Leaps)
+	c.Returned = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "queen_leases_given_back_total", Help: "Leased partitions given back because their messages did not reach a consumer.",
+	}, []string{"reason"})
+	r.MustRegister(c.Claims, c.Acks, c.Delivered, c.Unopened, c.Leaps, c.Returned)
 	return c
 }
 

@@ -46,14 +46,17 @@ type call struct {
 	lease    uuid.UUID         // of every span, uuid.Nil with autoAck
 	deadline time.Time
 	poll     wait.Poll
-	absent   bool // of a pinned pop: an earlier attempt found no such partition
+	hold     wait.Poll // while it waits for company
+	held     bool      // it has done so
+	absent   bool      // of a pinned pop: an earlier attempt found no such partition
 
 	batch      int // messages that may still be delivered
 	partitions int // that may still be claimed
 	bytes      int // of payload that may still be delivered
 
 	keys    []group.LeaseKey
-	expires time.Time // own time at which the last of the leases ends
+	unread  []group.LeaseKey // leased, but their messages could not be read
+	expires time.Time        // own time at which the last of the leases ends
 }
 
 func (e *Engine) begin(req *Request) *call {
@@ -73,8 +76,14 @@ func (e *Engine) begin(req *Request) *call {
 	return c
 }
 
-// end registers what was leased. It comes before the answer, so whoever knows the lease finds it.
-func (c *call) end() { c.o.Leases.Put(c.req.Tenant, c.lease, c.keys, c.expires) }
+// end registers what was leased, and gives back what could not be read. It comes before the answer, so whoever knows the
+// lease finds it.
+func (c *call) end(ctx context.Context) {
+	c.o.Leases.Put(c.req.Tenant, c.lease, c.keys, c.expires)
+	if len(c.unread) > 0 {
+		c.o.Returns.Unread(ctx, c.req.Tenant, c.lease, c.unread)
+	}
+}
 
 // wants says whether the budget allows another claim.
 func (c *call) wants() bool { return c.batch > 0 && c.partitions > 0 && c.bytes > 0 }
@@ -110,8 +119,10 @@ func (c *call) drain(ctx context.Context, ring *ready.Ring, ticket uint64, searc
 			if err != nil {
 				return err
 			}
-			tally.add(claims)
-			continue
+			if tally.add(claims) {
+				continue
+			}
+			return nil // what is left here must be delivered alone: to the next pop
 		}
 		switch {
 		case !searched:
@@ -146,16 +157,19 @@ type tally struct {
 	pauses int
 }
 
-func (t *tally) add(claims []group.Claim) {
+// add says whether a pop that has messages may find more.
+func (t *tally) add(claims []group.Claim) bool {
 	t.rounds++
-	hidden := len(claims) > 0
+	hidden, alone := len(claims) > 0, len(claims) > 0
 	for i := range claims {
+		alone = alone && claims[i].Verdict == group.Alone
 		hidden = hidden && claims[i].Verdict == group.Deferred
 		t.busy = t.busy || claims[i].Verdict == group.Busy
 	}
 	if hidden {
 		t.hidden++
 	}
+	return !alone
 }
 
 // width is how many candidates the next claim has. A pop that wants few partitions takes few, so that others find some;

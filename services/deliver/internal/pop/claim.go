@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"queen.internal/pkg/seal"
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/store/log"
 	"queen.internal/pkg/wire"
@@ -43,6 +44,9 @@ func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []i
 		c.verdicts[0].Inc()
 		return group.ClaimResult{}, err
 	}
+	if result.Err != nil {
+		c.o.Logger.WarnContext(ctx, "a message that was delivered too often cannot be dead-lettered", "queue", c.req.Queue, "err", result.Err)
+	}
 	if len(result.Claims) == 0 {
 		c.bytes = 0 // the next message is larger than what is left
 	}
@@ -54,6 +58,9 @@ func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []i
 	for i := range result.Claims {
 		claim := &result.Claims[i]
 		c.verdicts[claim.Verdict].Inc()
+		if claim.Alone {
+			c.batch = 0 // deliver subtracts from it: no claim may follow
+		}
 		leased := claim.Verdict == group.Took && !c.req.Query.AutoAck
 		if leased || claim.Verdict == group.Leased {
 			c.o.Clock.Granted(claim.Until.Sub(reading))
@@ -68,8 +75,8 @@ func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []i
 	return result, nil
 }
 
-// deliver reads the spans that were taken and adds their messages to the answer. When that fails after a claim, the
-// leases simply end by expiry and the spans are delivered again.
+// deliver reads the spans that were taken and adds their messages to the answer. When they cannot be read they are given
+// back at the end of the call. A segment that cannot be decoded keeps its lease: the next pop would fare no better.
 func (c *call) deliver(ctx context.Context, claims []group.Claim) error {
 	var spans []log.Span
 	var took []*group.Claim
@@ -84,6 +91,9 @@ func (c *call) deliver(ctx context.Context, claims []group.Claim) error {
 	}
 	read, err := c.o.Log.Read(ctx, spans)
 	if err != nil {
+		if !c.req.Query.AutoAck {
+			c.unread = append(c.unread, c.keys[len(c.keys)-len(spans):]...) // of the claim just made
+		}
 		return err
 	}
 	if c.out == nil {
@@ -116,9 +126,13 @@ func (c *call) add(claim *group.Claim, segment *log.Segment) error {
 	c.bytes -= segment.RawBytes
 	for i := first; i <= last; i++ {
 		m := &messages[i]
+		payload, outcome := c.o.Keys.Open(m.Payload)
+		if outcome == seal.Unopened {
+			c.o.Unopened.Inc()
+		}
 		c.out.Message(&wire.PopMessage{
 			ID: m.ID, TransactionID: m.TransactionID, TraceID: m.TraceID, ProducerSub: m.ProducerSub,
-			Payload: m.Payload, CreatedAt: segment.CreatedAt,
+			Payload: payload, CreatedAt: segment.CreatedAt,
 		})
 	}
 	c.o.Delivered.Add(float64(max(last-first+1, 0)))

@@ -7,14 +7,17 @@
 // A call asks its ring for candidates and claims, until its budget is used up, or until a search that began after the
 // call did has left nothing to claim. With nothing delivered, a long poll parks and looks again when it is woken; it does
 // not search then, since the ring is searched once for all its polls. A call that leaves candidates behind wakes the
-// next poll.
+// next poll. Where the queue asks for it, a long poll that would get less than its batch is held first, once.
+//
+// On a queue with a delivery limit, a message that was delivered before ends the call it is in: nothing joins it.
 //
 // # When something fails
 //
-// A claim whose answer is lost may have leased spans that nobody will read, and so may a claim whose segments cannot be
-// read afterwards. Nothing is undone: such a lease ends by expiry and its span is delivered again, by design the same
-// thing that happens when a consumer dies. With autoAck the span is lost, which is what autoAck means. What an earlier
-// claim of the same call delivered is still answered; otherwise the error is.
+// A claim whose answer is lost may have leased spans that nobody will read. Nothing is undone: such a lease ends by expiry
+// and its span is delivered again, by design the same thing that happens when a consumer dies. Spans whose segments cannot
+// be read after the claim are given back when the call ends, and so is the whole lease by the HTTP side when the client
+// does not get the answer. With autoAck such a span is lost, which is what autoAck means. What an earlier claim of the same
+// call delivered is still answered; otherwise the error is.
 //
 // Calls of the store do not end with the client's request: a statement that is cut off costs a connection, and the claim
 // may happen all the same. They end by Options.Timeout, so that a poll is answered before its client gives up even when the

@@ -10,9 +10,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"queen.internal/pkg/seal"
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/store/log"
 	"queen.internal/pkg/wire"
+	"queen.internal/services/deliver/internal/giveback"
 	"queen.internal/services/deliver/internal/lease"
 	"queen.internal/services/deliver/internal/ready"
 	"queen.internal/services/deliver/internal/wait"
@@ -30,9 +32,12 @@ type Options struct {
 	Leases  *lease.Registry
 	Logger  *slog.Logger
 	Timeout time.Duration // of one claim and the read that follows it
+	Returns *giveback.Giver
+	Keys    *seal.Keys // open sealed payloads; what they do not open is delivered as it is
 
 	Claims    *prometheus.CounterVec // by label verdict; see Verdicts
 	Delivered prometheus.Counter     // messages
+	Unopened  prometheus.Counter     // messages delivered sealed
 }
 
 // Engine serves pops.
@@ -43,7 +48,7 @@ type Engine struct {
 }
 
 // verdictNames are the label values of Options.Claims, by verdict.
-var verdictNames = [...]string{"failed", "took", "empty", "leased", "busy", "deferred", "gone"}
+var verdictNames = [...]string{"failed", "took", "empty", "leased", "busy", "deferred", "gone", "exhausted", "alone"}
 
 // New returns an Engine.
 func New(o Options) *Engine {
@@ -86,12 +91,16 @@ func (e *Engine) Queue(ctx context.Context, req *Request) (*wire.PopResponse, er
 	ring := e.o.Index.Ring(ready.Key{Tenant: req.Tenant, Queue: req.Queue, Group: req.Query.Group}, req.start(false))
 	defer e.o.Index.Release(ring)
 	c := e.begin(req)
-	defer c.end()
+	defer c.end(ctx)
 	defer ring.Kick()
 	ticket := ring.Ticket()
 	for search := true; ; search = false {
 		version := ring.Spot().Version()
-		if err := c.drain(ctx, ring, ticket, search); c.over(err) {
+		vain, err := c.fatten(ctx, ring, ticket, search)
+		if err == nil {
+			err = c.drain(ctx, ring, ticket, search && !vain)
+		}
+		if c.over(err) {
 			return c.answer(ctx, err)
 		}
 		if woken, err := c.park(ctx, ring.Spot(), version); !woken {
@@ -105,7 +114,7 @@ func (e *Engine) Discover(ctx context.Context, req *Request) (*wire.PopResponse,
 	d := e.o.Index.Discovery(req.Tenant, req.Query.Namespace, req.Query.Task, req.Query.Group, req.start(false))
 	defer e.o.Index.Undiscover(d)
 	c := e.begin(req)
-	defer c.end()
+	defer c.end(ctx)
 	if err := d.Discover(ctx); err != nil {
 		return nil, err
 	}
@@ -145,7 +154,7 @@ func (e *Engine) Partition(ctx context.Context, req *Request) (*wire.PopResponse
 	pin := e.o.Index.Pin(req.Tenant, req.Queue, req.Partition, req.Query.Group)
 	defer e.o.Index.Unpin(pin)
 	c := e.begin(req)
-	defer c.end()
+	defer c.end(ctx)
 	defer func() {
 		// The wake that this poll may have got is for another when its client is gone, and there may be more where it
 		// leased nothing.

@@ -8,6 +8,9 @@ import (
 	"queen.internal/services/deliver/internal/ready"
 )
 
+// exhaustedPause is how long a pinned partition rests whose head could not be dead-lettered. A ring rests it as long.
+const exhaustedPause = 500 * time.Millisecond
+
 // pinned makes one attempt at a pinned partition. known is what an earlier attempt of the same call found out.
 func (c *call) pinned(ctx context.Context, pin *ready.Pin, known **group.Pinned) error {
 	if ctx.Err() != nil {
@@ -46,6 +49,8 @@ func (c *call) pinned(ctx context.Context, pin *ready.Pin, known **group.Pinned)
 				if again {
 					pause(ctx, busyPause)
 				}
+			case group.Exhausted:
+				pin.Spot().Due(time.Now().Add(exhaustedPause))
 			case group.Leased, group.Deferred:
 				pin.Spot().Due(time.Now().Add(claim.Until.Sub(result.Clock) + time.Millisecond))
 			}

@@ -20,6 +20,9 @@ func (d *deque) pushFront(n *entry) {
 	d.length++
 }
 
+// at is the entry at that place from the front; there must be one.
+func (d *deque) at(place int) *entry { return d.buffer[(d.first+place)&(len(d.buffer)-1)] }
+
 // popFront takes the first; nil when there is none.
 func (d *deque) popFront() *entry {
 	if d.length == 0 {

@@ -26,6 +26,12 @@
 // before the push. A ring that is busy enough never to be empty is searched every Options.Refresh all the same, or a
 // partition that nobody announced would starve behind those that are.
 //
+// # Polls that wait for company
+//
+// A queue may ask that a poll which would get less than a full batch is held for a while (minPopWaitTime). Such polls park
+// at the ring's Filling, not at its spot, so that news never wakes one of them in place of a poll that would take the work.
+// Their backstop searches and estimates once for all of them what the ring has to offer.
+//
 // # Who owns which goroutine
 //
 // Index.Run drops idle rings. A search runs on the goroutine of the pop that needs it, or of a worker of the wait.Lot;

@@ -20,6 +20,7 @@ type entry struct {
 	state    state
 	marked   bool      // while taken: there was news
 	deferred bool      // while later: a delay or a window hides it, no lease does
+	alone    bool      // while queued: no other may be taken with it
 	tried    time.Time // when its last claim began
 	due      time.Time // while later
 	place    int       // while later: in the heap
@@ -60,12 +61,20 @@ func (e *entries) evict() bool {
 	return true
 }
 
-// take takes the first queued entry, of which there must be one.
-func (e *entries) take(now time.Time) *entry {
-	n := e.queue.popFront()
-	n.state, n.marked, n.tried = taken, false, now
-	e.taken++
-	return n
+// takeUpTo takes n queued entries, of which there must be so many, from the front; fewer when one must be alone.
+func (e *entries) takeUpTo(n int, now time.Time) []int64 {
+	ids := make([]int64, 0, n)
+	for len(ids) < n && (len(ids) == 0 || !e.queue.at(0).alone) {
+		first := e.queue.popFront()
+		ids = append(ids, first.id)
+		alone := first.alone
+		first.state, first.marked, first.alone, first.tried = taken, false, false, now
+		e.taken++
+		if alone {
+			break
+		}
+	}
+	return ids
 }
 
 // settle ends the taking of an entry and says whether there was news meanwhile.

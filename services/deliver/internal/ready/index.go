@@ -16,6 +16,7 @@ type Store interface {
 	Subscribe(ctx context.Context, tenant uuid.UUID, queue, group string, start group.Start) (group.Subscription, error)
 	Candidates(ctx context.Context, subscription group.Ref, after int64, limit int, clockCap time.Time) ([]int64, error)
 	Discover(ctx context.Context, tenant uuid.UUID, namespace, task string) ([]string, error)
+	Available(ctx context.Context, subscription group.Ref, partitions []int64) (group.Available, error)
 }
 
 // Options are the bounds of an Index.
@@ -94,6 +95,8 @@ func (x *Index) acquire(key Key, start group.Start) *Ring {
 			returned: make(chan struct{}),
 		}
 		r.spot = x.lot.Spot(r)
+		r.filling = &Filling{ring: r}
+		r.filling.spot = x.lot.Spot(r.filling)
 		x.rings[key] = r
 		x.interest(queueKey{key.Tenant, key.Queue}).rings[r] = struct{}{}
 	}

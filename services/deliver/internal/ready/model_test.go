@@ -34,6 +34,8 @@ type database struct {
 	searches     int
 	subscribes   int
 	queues       []string
+	minWait      time.Duration
+	estimates    int
 	fail         error
 	hold         func() // when set, a search calls it before it looks
 }
@@ -81,6 +83,19 @@ func (d *database) refresh(p *partition) {
 func (d *database) change(p *partition) {
 	p.changed = time.Now()
 	d.refresh(p)
+}
+
+// Available implements Store.
+func (d *database) Available(_ context.Context, _ group.Ref, partitions []int64) (group.Available, error) {
+	d.half()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	available := group.Available{MinWait: d.minWait}
+	for _, id := range partitions {
+		available.Messages += d.at(id).messages
+	}
+	d.estimates++
+	return available, d.fail
 }
 
 func (d *database) at(id int64) *partition {

@@ -23,7 +23,7 @@ type Key struct {
 // calls of a millisecond or two.
 const busyPause = 5 * time.Millisecond
 
-// failedPause is how long a partition rests whose claim failed. Offering it at once would have every parked poll fail,
+// failedPause is how long a partition rests whose claim failed, or whose head could not be dead-lettered. Offering it at once would have every parked poll fail,
 // one after the other, while the database is away.
 const failedPause = 500 * time.Millisecond
 
@@ -35,6 +35,8 @@ type Ring struct {
 	key   Key
 	index *Index
 	spot  *wait.Spot
+
+	filling *Filling
 
 	// Guarded by the index's mutex.
 	users int
@@ -68,7 +70,7 @@ type Taking struct {
 // Spot is where polls of this group and queue park.
 func (r *Ring) Spot() *wait.Spot { return r.spot }
 
-// Take offers up to n partitions, those first that have waited longest. What it returns must be given to Return. Without
+// Take offers up to n partitions, those first that have waited longest; one that must be delivered alone comes alone. What it returns must be given to Return. Without
 // any, Partitions is empty and nothing is to be returned.
 func (r *Ring) Take(n int) Taking {
 	now := time.Now()
@@ -80,10 +82,7 @@ func (r *Ring) Take(n int) Taking {
 		return Taking{}
 	}
 	r.lastTaking++
-	t := Taking{Subscription: r.subscription.Ref, Partitions: make([]int64, n), number: r.lastTaking, generation: r.generation}
-	for i := range t.Partitions {
-		t.Partitions[i] = r.entries.take(now).id
-	}
+	t := Taking{Subscription: r.subscription.Ref, Partitions: r.entries.takeUpTo(n, now), number: r.lastTaking, generation: r.generation}
 	r.takings[t.number] = struct{}{}
 	old := now.Sub(r.search.begun) > r.index.options.Refresh
 	if old || r.more && r.entries.queue.length == 0 {
@@ -159,6 +158,11 @@ func (r *Ring) place(n *entry, claim *group.Claim, news, consumed bool, now, clo
 		r.entries.postpone(n, until, true)
 	case group.Busy:
 		r.entries.postpone(n, now.Add(busyPause), false)
+	case group.Exhausted:
+		r.entries.postpone(n, now.Add(failedPause), false)
+	case group.Alone:
+		n.alone = true // the next pop begins with it, or others would always come before it
+		r.entries.giveBack(n)
 	case group.Empty:
 		if news {
 			r.entries.requeue(n)
@@ -223,6 +227,7 @@ func (r *Ring) heard(partition int64, freed bool) {
 		r.entries.promote(n)
 		r.announce(1)
 	}
+	r.filling.heard()
 }
 
 // Due implements wait.Source.

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -86,8 +87,12 @@ func checked(groups []appendlog.Group, results []appendlog.Result) []appendlog.R
 	return results
 }
 
-// refused says that the groups were judged and nothing was written, so that each may be tried by itself.
+// refused says that the groups were judged and nothing was written, so that each may be tried by itself. What is wrong
+// with all of them is not worth that.
 func refused(err error) bool {
+	if errors.Is(err, appendlog.ErrMustSeal) {
+		return false
+	}
 	switch queue.KindOf(err) {
 	case queue.KindUnknown, queue.KindUnavailable, queue.KindOverloaded:
 		return false

@@ -7,7 +7,7 @@
 // one outcome. Groups of one partition go out in the order in which they came, and at most one flush that holds a
 // partition is under way at a time. Two groups of a partition that share a transaction hash are never in the same flush,
 // since which of them is the duplicate, and whether it is one, is decided by the database under its lock: the later one,
-// and everything behind it, waits for the next flush.
+// and everything behind it, waits for the next flush. So do sealed groups behind plain ones, and the other way round.
 //
 // There is no timer. A request that finds a committer idle is flushed at once; what arrives while all committers are
 // busy, or while its partition is, goes with the next flush. So batches grow with load and only with load. A flush is

@@ -45,7 +45,7 @@ func (s *schedule) compose(limits *Options) *flush {
 }
 
 // take moves entries from the front of p into a part: the first in any case, then as many as fit, share no transaction
-// hash with those before, and do not insist on going alone.
+// hash with those before, are sealed if those are, and do not insist on going alone.
 func (s *schedule) take(p *partition, limits *Options, room int) part {
 	t := part{partition: p}
 	room = min(room, limits.PartitionBytes)
@@ -53,7 +53,7 @@ func (s *schedule) take(p *partition, limits *Options, room int) part {
 	for p.waiting.Len() > 0 {
 		e := p.waiting.Front().Value.(*entry)
 		if len(t.entries) > 0 {
-			if e.alone || t.entries[0].alone ||
+			if e.alone || t.entries[0].alone || e.sealed != t.entries[0].sealed ||
 				t.messages+len(e.messages) > limits.PartitionMessages || t.bytes+e.bytes > room {
 				break
 			}
@@ -101,7 +101,7 @@ func (f *flush) add(t part) {
 		}
 	}
 	f.parts = append(f.parts, t)
-	f.groups = append(f.groups, appendlog.Group{Key: t.partition.key, Messages: messages})
+	f.groups = append(f.groups, appendlog.Group{Key: t.partition.key, Messages: messages, Sealed: t.entries[0].sealed})
 	f.entries += len(t.entries)
 	f.messages += t.messages
 	f.bytes += t.bytes

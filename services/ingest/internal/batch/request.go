@@ -31,6 +31,7 @@ type entry struct {
 	messages []segment.Message
 	hashes   []uuid.UUID // of the transaction ids, in their order
 	bytes    int
+	sealed   bool          // its payloads are encrypted
 	alone    bool          // was refused in company: next time it goes by itself
 	place    *list.Element // in its partition's list while it waits, else nil
 }
@@ -45,7 +46,7 @@ func newRequest(groups []appendlog.Group) *request {
 	}
 	for i, g := range groups {
 		e := &r.entries[i]
-		*e = entry{request: r, index: i, key: g.Key, messages: g.Messages, hashes: make([]uuid.UUID, len(g.Messages))}
+		*e = entry{request: r, index: i, key: g.Key, messages: g.Messages, sealed: g.Sealed, hashes: make([]uuid.UUID, len(g.Messages))}
 		for j := range g.Messages {
 			m := &g.Messages[j]
 			e.hashes[j] = queue.TransactionHash(m.TransactionID)

@@ -7,15 +7,16 @@ import (
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/schema"
+	"queen.internal/services/ingest/internal/sealing"
 )
 
 // database is named in every answer that is its fault: "internal error" or "unavailable" alone would send people looking
 // at the wrong process.
 const database = "PostgreSQL"
 
-// notReady is the answer while the database was never reached or lacks the schema.
-func notReady(reason error) error {
-	return queue.Unavailable(database+" cannot take pushes yet: "+Reason(reason), pg.RetryAfter, reason)
+// notReady is the answer to a wish, such as "take pushes", while the database was never reached or lacks the schema.
+func notReady(wish string, reason error) error {
+	return queue.Unavailable(database+" cannot "+wish+" yet: "+Reason(reason), pg.RetryAfter, reason)
 }
 
 // Reason is what anybody may read of why the database cannot be used: a driver's text names hosts and users.
@@ -31,8 +32,8 @@ func Reason(err error) string {
 	return "it does not answer"
 }
 
-// explained is err with the database named, when it is the reason.
-func explained(err error) error {
+// explained is err with the database named, when it is the reason for which a wish, such as "take the push", failed.
+func explained(wish string, err error) error {
 	var known *queue.Error
 	if !errors.As(err, &known) || strings.Contains(known.Message, database) {
 		return err
@@ -40,7 +41,7 @@ func explained(err error) error {
 	switch known.Kind {
 	case queue.KindUnavailable, queue.KindUnknown:
 		named := *known
-		named.Message = database + " did not take the push: " + known.Message
+		named.Message = database + " did not " + wish + ": " + known.Message
 		named.Err = err
 		return &named
 	}
@@ -64,6 +65,11 @@ func worst(errs []error) error {
 			if queue.KindOf(err) == kind {
 				return err
 			}
+		}
+	}
+	for _, err := range errs {
+		if errors.Is(err, sealing.ErrNoKey) {
+			return err
 		}
 	}
 	return errs[0]

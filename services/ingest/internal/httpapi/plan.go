@@ -1,12 +1,15 @@
 package httpapi
 
 import (
+	"errors"
+
 	"github.com/google/uuid"
 
 	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/segment"
 	"queen.internal/pkg/wire"
+	"queen.internal/services/ingest/internal/sealing"
 )
 
 // plan is how one request is stored: its items by partition, repeated keys left out.
@@ -30,8 +33,9 @@ type messageKey struct {
 }
 
 // newPlan groups items by queue and partition, in request order, and gives each its message id. An item without a
-// transaction id gets the message id's text.
-func newPlan(tenant uuid.UUID, items []wire.PushItem) *plan {
+// transaction id gets the message id's text. producer, who pushes as far as a verified token says, is noted in all of
+// them; what the items themselves say about that never counts.
+func newPlan(tenant uuid.UUID, producer string, items []wire.PushItem) *plan {
 	p := &plan{items: items, places: make([]place, len(items))}
 	p.group(tenant)
 	var seen map[messageKey]int
@@ -49,7 +53,7 @@ func newPlan(tenant uuid.UUID, items []wire.PushItem) *plan {
 			}
 		}
 		at.message = len(g.Messages)
-		m := segment.Message{ID: queue.NewID(), TransactionID: item.TransactionID, Payload: item.Payload}
+		m := segment.Message{ID: queue.NewID(), TransactionID: item.TransactionID, ProducerSub: producer, Payload: item.Payload}
 		if m.TransactionID == "" {
 			m.TransactionID = m.ID.String() // new, so no other item can have it
 		} else if seen != nil {
@@ -94,15 +98,18 @@ func (p *plan) group(tenant uuid.UUID) {
 }
 
 // results gives every item its answer. The error says that no group was stored; it is the one a client can do most with.
+// When that would be to configure queue or server, the items say so instead.
 func (p *plan) results(outcomes []appendlog.Result) ([]wire.PushResult, error) {
 	stored, errs := 0, make([]error, len(outcomes))
 	for i := range outcomes {
-		if errs[i] = explained(outcomes[i].Err); errs[i] == nil {
+		if errs[i] = explained("take the push", outcomes[i].Err); errs[i] == nil {
 			stored++
 		}
 	}
 	if stored == 0 {
-		return nil, worst(errs)
+		if err := worst(errs); !errors.Is(err, sealing.ErrNoKey) {
+			return nil, err
+		}
 	}
 	results := make([]wire.PushResult, len(p.items))
 	for i := range p.items {

@@ -25,7 +25,7 @@ func TestNewPlan_KeepsEveryItemOnceAndInOrder(t *testing.T) {
 		for i := range items {
 			items[i].Payload = []byte(fmt.Sprint(i))
 		}
-		p := newPlan(queue.DefaultTenant, items)
+		p := newPlan(queue.DefaultTenant, "svc", items)
 
 		want := map[string][]string{} // payloads by partition
 		leader := map[string]string{} // payload of the first item with a key
@@ -73,6 +73,6 @@ func BenchmarkNewPlan(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		newPlan(queue.DefaultTenant, items)
+		newPlan(queue.DefaultTenant, "svc", items)
 	}
 }

@@ -7,20 +7,24 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"queen.internal/pkg/httpd"
+	"queen.internal/pkg/store/admin"
 	"queen.internal/pkg/wire"
-	"queen.internal/services/ingest/internal/batch"
+	"queen.internal/services/ingest/internal/sealing"
 )
 
 // API is what the handlers work with.
 type API struct {
-	Batcher *batch.Batcher
+	Push   sealing.Push
+	Queues *admin.Store
 	// Ready is nil while the database has the schema this binary needs; else it is why not.
 	Ready func() error
+	// KeyPresent says that this server can encrypt payloads.
+	KeyPresent bool
 }
 
 // Handlers are the handlers by the names of their rows in the route table.
 func (a *API) Handlers() map[string]gin.HandlerFunc {
-	return map[string]gin.HandlerFunc{"push": a.push}
+	return map[string]gin.HandlerFunc{"push": a.push, "configure": a.configure}
 }
 
 // resultBytes is about how long one element of the answer is.
@@ -54,10 +58,10 @@ func (a *API) store(c *gin.Context, items []wire.PushItem) ([]wire.PushResult, e
 		return nil, nil
 	}
 	if err := a.Ready(); err != nil {
-		return nil, notReady(err)
+		return nil, notReady("take pushes", err)
 	}
-	p := newPlan(httpd.Tenant(c), items)
-	outcomes, err := a.Batcher.Push(c.Request.Context(), p.groups)
+	p := newPlan(httpd.Tenant(c), httpd.Subject(c), items)
+	outcomes, err := a.Push(c.Request.Context(), p.groups)
 	if err != nil {
 		return nil, err
 	}
