@@ -27,6 +27,7 @@ var levelRules = []levelRule{
 	{"", "/auth/logout", Public},
 
 	{"", "/api/v1/system/*", Admin},
+	{"", "/internal/api/lease/*", ReadWrite}, // the edge gives a lease back with the token of the pop that took it
 	{"", "/internal/*", Admin},
 	{"DELETE", "/api/v1/consumer-groups/*", Admin},
 	{"DELETE", "/api/v1/resources/queues/*", Admin},

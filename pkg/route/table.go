@@ -60,7 +60,7 @@ var Table = []Row{
 	{"ack", "POST", "/api/v1/ack", Deliver, ReadWrite, true, ClassAck},
 	{"ack_batch", "POST", "/api/v1/ack/batch", Deliver, ReadWrite, true, ClassAck},
 	{"lease_extend", "POST", "/api/v1/lease/:leaseId/extend", Deliver, ReadWrite, true, ClassAck},
-	{"lease_release", "POST", "/internal/api/lease/:leaseId/release", Deliver, Admin, true, ClassAck},
+	{"lease_release", "POST", "/internal/api/lease/:leaseId/release", Deliver, ReadWrite, true, ClassAck},
 
 	{"health", "GET", "/health", Every, Public, false, ClassHealth},
 	{"livez", "GET", "/livez", Every, Public, false, ClassHealth},

@@ -108,7 +108,7 @@ func TestLongPoll_BeyondTheBoundIsTurnedAway(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.process = start(t, b.database.Config, func(s *settings) { s.MaxWaiters = 2 })
-	first, second := b.later("/queue/q?wait=true&timeout=60000"), b.later("/queue/q/partition/p?wait=true&timeout=60000&consumerGroup=g&subscriptionMode=all")
+	first, second := b.later("/queue/q?wait=true&timeout=60000"), b.later("/queue/q?wait=true&timeout=60000&consumerGroup=g&subscriptionMode=all")
 	b.parked(2)
 	refused := b.mustPop(http.StatusServiceUnavailable, "/queue/q?wait=true&timeout=60000")
 	if refused.Header.Get("Retry-After") != "1" {

@@ -41,7 +41,7 @@ BEGIN
     clock := clock_timestamp();
     v_now := least(clock, p_clock_cap);
 
-    SELECT q.id, q.lease_seconds, make_interval(secs => q.delayed_processing_seconds) AS delay,
+    SELECT q.id, CASE WHEN q.lease_seconds > 0 THEN q.lease_seconds ELSE 60 END AS lease_seconds, make_interval(secs => q.delayed_processing_seconds) AS delay,
            make_interval(secs => q.window_buffer_seconds) AS window_buffer,
            CASE WHEN p_limited THEN q.delivery_limit ELSE 0 END AS delivery_limit
     INTO v_queue

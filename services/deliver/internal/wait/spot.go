@@ -96,7 +96,9 @@ func (s *Spot) enter(poll *Poll, version uint64) (changed bool, err error) {
 	if s.version != version {
 		return true, nil
 	}
-	if l.parked >= l.options.MaxParked {
+	// A poll that was woken in vain keeps its place: its client has waited already, and at worst as many are parked
+	// beyond the bound as were looking for work when others came.
+	if poll.arrival == 0 && l.parked >= l.options.MaxParked {
 		return false, l.full()
 	}
 	l.parked++
