@@ -60,8 +60,9 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	bounds, measured := s.bounds(), batch.NewMetrics(registry.Registerer())
 	bounds.Flushed = measured.Flushed
 	store := log.New(pool)
-	batcher := batch.New(appendlog.New(store, nil), bounds)
-	measured.Watch(batcher)
+	appends := appendlog.New(store, nil)
+	batcher := batch.New(appends, bounds)
+	measured.Watch(batcher, appends.Remembered)
 	gate := sealing.New(keys, store.Flags, batcher.Push)
 
 	ping := func(ctx context.Context) error { return pg.Ping(ctx, pool) }

@@ -14,6 +14,7 @@ DECLARE
     v_last_offset bigint;
     v_registered  boolean;
     v_newest      bigint;
+    v_known       boolean;
     v_locked      boolean := false;
 BEGIN
     SELECT q.id INTO queue_id FROM queen.queues q
@@ -26,25 +27,26 @@ BEGIN
         SELECT s.id, s.uid, s.registered_at IS NOT NULL, s.newest_partition_id
         INTO subscription_id, subscription_uid, v_registered, v_newest
         FROM queen.subscriptions s WHERE s.queue_id = pin.queue_id AND s.group_name = p_group;
-        IF NOT FOUND THEN
-            INSERT INTO queen.subscriptions (queue_id, group_name) VALUES (pin.queue_id, p_group)
-            ON CONFLICT ON CONSTRAINT subscriptions_queue_id_group_name_key DO NOTHING;
-            CONTINUE;
-        END IF;
-
+        v_known := FOUND;
         SELECT p.id, p.last_offset INTO partition_id, v_last_offset
         FROM queen.partitions p WHERE p.queue_id = pin.queue_id AND p.name = p_partition;
-        EXIT WHEN FOUND;
-        IF v_newest IS NOT NULL THEN
+        EXIT WHEN FOUND AND v_known;
+        IF NOT FOUND AND v_newest IS NOT NULL THEN
             RETURN;
-        ELSIF v_locked THEN
-            UPDATE queen.subscriptions s
-            SET newest_partition_id = (SELECT coalesce(max(p.id), 0) FROM queen.partitions p WHERE p.queue_id = pin.queue_id)
-            WHERE s.id = subscription_id AND s.newest_partition_id IS NULL;
+        ELSIF NOT FOUND AND v_locked THEN
+            INSERT INTO queen.subscriptions AS s (queue_id, group_name, newest_partition_id)
+            VALUES (pin.queue_id, p_group, (SELECT coalesce(max(p.id), 0) FROM queen.partitions p WHERE p.queue_id = pin.queue_id))
+            ON CONFLICT ON CONSTRAINT subscriptions_queue_id_group_name_key DO UPDATE
+                SET newest_partition_id = coalesce(s.newest_partition_id, excluded.newest_partition_id);
             RETURN;
+        ELSIF NOT FOUND THEN
+            -- Locked before anything is inserted, as subscribe does it; then everything is looked at again.
+            PERFORM FROM queen.queues q WHERE q.id = pin.queue_id FOR NO KEY UPDATE;
+            v_locked := true;
+        ELSE
+            INSERT INTO queen.subscriptions (queue_id, group_name) VALUES (pin.queue_id, p_group)
+            ON CONFLICT ON CONSTRAINT subscriptions_queue_id_group_name_key DO NOTHING;
         END IF;
-        PERFORM FROM queen.queues q WHERE q.id = pin.queue_id FOR NO KEY UPDATE;
-        v_locked := true; -- and look again: it may just have been created
     END LOOP;
 
     -- A cursor fixes the start even where it is -1, so that a later pop with another mode changes nothing.

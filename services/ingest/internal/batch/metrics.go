@@ -41,7 +41,10 @@ func (m *Metrics) Flushed(f Flush) {
 }
 
 // Watch registers what b holds at the moment of a scrape.
-func (m *Metrics) Watch(b *Batcher) {
+func (m *Metrics) Watch(b *Batcher, remembered func() int) {
+	m.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "queen_push_remembered_hashes", Help: "Transaction hashes in memory by which pushes are vouched for.",
+	}, func() float64 { return float64(remembered()) }))
 	for _, g := range []struct {
 		name, help string
 		value      func(Depth) float64
