@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"queen.internal/pkg/auth"
@@ -13,7 +12,6 @@ import (
 	"queen.internal/pkg/logging"
 	"queen.internal/pkg/metrics"
 	"queen.internal/pkg/pg"
-	"queen.internal/pkg/queue"
 	"queen.internal/pkg/route"
 	"queen.internal/pkg/schema"
 	"queen.internal/services/console/internal/httpapi"
@@ -72,31 +70,16 @@ func newServer(env daemon.Env, s settings, pool *pg.Pool, keeper *schema.Keeper)
 	if err != nil {
 		return nil, err
 	}
-	ping := func(ctx context.Context) error { return public(pg.Ping(ctx, pool)) }
+	ping := func(ctx context.Context) error { return schema.Public(pg.Ping(ctx, pool)) }
 	return httpd.New(httpd.Options{
 		Role: route.Console, Logger: env.Logger, Metrics: metrics.New(env.Service, env.Version),
 		Health: health.New(health.Options{Version: env.Version, Ping: ping, Ready: []health.Check{
 			{Name: "postgresql", Func: ping},
-			{Name: "schema", Func: func(context.Context) error { return public(keeper.Ready()) }},
+			{Name: "schema", Func: func(context.Context) error { return schema.Public(keeper.Ready()) }},
 		}}),
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes),
 		DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
 		Auth:     auth.FromSettings(s.Auth, env.Logger),
 		Fallback: httpapi.Pages(front),
 	})
-}
-
-// public is err without what only the log may tell: probes answer anybody, and a driver's text names hosts and users.
-func public(err error) error {
-	var missing *schema.MissingError
-	var known *queue.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &missing):
-		return missing
-	case errors.As(err, &known):
-		return errors.New(known.Message)
-	}
-	return errors.New("the database does not answer")
 }

@@ -150,10 +150,10 @@ func (p *parts) close() {
 
 // server makes the HTTP side.
 func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
-	ping := func(ctx context.Context) error { return pg.Ping(ctx, p.probes) }
+	ping := func(ctx context.Context) error { return schema.Public(pg.Ping(ctx, p.probes)) }
 	checks := health.New(health.Options{Version: env.Version, Ping: ping, Ready: []health.Check{
 		{Name: "postgresql", Func: ping},
-		{Name: "schema", Func: func(context.Context) error { return p.schema.Ready() }},
+		{Name: "schema", Func: func(context.Context) error { return schema.Public(p.schema.Ready()) }},
 	}})
 	api := &httpapi.API{Pops: p.pops, Acks: p.acks, Returns: p.returns, Defaults: s.popDefaults()}
 	return httpd.New(httpd.Options{

@@ -17,7 +17,6 @@ import (
 	"queen.internal/pkg/logging"
 	"queen.internal/pkg/metrics"
 	"queen.internal/pkg/pg"
-	"queen.internal/pkg/queue"
 	"queen.internal/pkg/route"
 	"queen.internal/pkg/schema"
 )
@@ -43,12 +42,12 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	if err != nil {
 		return err
 	}
-	ping := func(ctx context.Context) error { return public(pg.Ping(ctx, pool)) }
+	ping := func(ctx context.Context) error { return schema.Public(pg.Ping(ctx, pool)) }
 	server, err := httpd.New(httpd.Options{
 		Role: route.Maintainer, Logger: env.Logger, Metrics: metrics.New(env.Service, env.Version),
 		Health: health.New(health.Options{Version: env.Version, Ping: ping, Ready: []health.Check{
 			{Name: "postgresql", Func: ping},
-			{Name: "schema", Func: func(context.Context) error { return public(keeper.Ready()) }},
+			{Name: "schema", Func: func(context.Context) error { return schema.Public(keeper.Ready()) }},
 		}}),
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes),
 		DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
@@ -86,21 +85,6 @@ func open(ctx context.Context, env daemon.Env, s settings) (*pg.Pool, *schema.Ke
 		return nil, nil, err
 	}
 	return pool, schema.NewKeeper(schema.Broker(), pool, bool(s.ApplySchema), logging.For(env.Logger, "schema")), nil
-}
-
-// public is err without what only the log may tell: probes answer anybody, and a driver's text names hosts and users.
-func public(err error) error {
-	var missing *schema.MissingError
-	var known *queue.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &missing):
-		return missing
-	case errors.As(err, &known):
-		return errors.New(known.Message)
-	}
-	return errors.New("the database does not answer")
 }
 
 // flagOnce makes the maintainer a job for a cron table or a function instead of a service.

@@ -168,7 +168,7 @@ func TestServicesWaitForADatabaseThatIsDown(t *testing.T) {
 		if status != 503 || !strings.HasPrefix(string(body), `{"status":"unhealthy","database":"disconnected","engine":"segments-go","version":"`) {
 			t.Errorf("%s: %d %s", address, status, body)
 		}
-		if status, body = c.do(t, address, "GET", "/readyz", ""); status != 503 || !json.Valid(body) {
+		if status, body = c.do(t, address, "GET", "/readyz", ""); status != 503 || !json.Valid(body) || strings.Contains(string(body), "127.0.0.1") {
 			t.Errorf("%s: %d %s", address, status, body)
 		}
 	}
