@@ -43,7 +43,7 @@ func Down(ctx context.Context, dir string) (bool, error) {
 	if err != nil {
 		return stopped, err
 	}
-	defer func() { _ = lock.Close() }()
+	defer func() { _ = releaseLock(lock) }()
 	found, err := clearLeftovers(ctx, dir)
 	return stopped || found, err
 }

@@ -47,6 +47,12 @@ func takeLock(dir string) (*os.File, error) {
 	return file, nil
 }
 
+// releaseLock ends the lock at once. Closing alone would leave it to a child that is just being started: it shares the
+// file until its own program runs.
+func releaseLock(lock *os.File) error {
+	return errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), lock.Close())
+}
+
 // sign writes who holds the lock, for Down.
 func sign(lock *os.File) error {
 	if err := lock.Truncate(0); err != nil {
@@ -84,5 +90,5 @@ func Running(dir string) error {
 	if err != nil {
 		return err
 	}
-	return lock.Close()
+	return releaseLock(lock)
 }

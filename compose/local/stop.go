@@ -35,7 +35,7 @@ func (s *Stack) stopAll(ctx context.Context) error {
 		_ = s.line.Close() // its helper may have been killed; everything it watched has ended
 	}
 	s.printer.close()
-	errs = append(errs, s.closeLogs(), removeState(s.opts.Dir), s.lock.Close())
+	errs = append(errs, s.closeLogs(), removeState(s.opts.Dir), releaseLock(s.lock))
 	return errors.Join(errs...)
 }
 

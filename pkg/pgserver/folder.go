@@ -26,7 +26,6 @@ func (f *folder) file(name string) string  { return filepath.Join(f.path, name) 
 func (f *folder) clusterExists() bool      { return exists(filepath.Join(f.data(), "PG_VERSION")) }
 func (f *folder) postmasterFile() string   { return filepath.Join(f.data(), "postmaster.pid") }
 func (f *folder) unfinishedData() string   { return f.data() + ".new" }
-func (f *folder) release()                 { _ = f.lock.Close() } // closing drops the flock
 func (f *folder) writePort(port int) error { return writeFile(f.file("port"), strconv.Itoa(port)+"\n") }
 
 // otherBases are where a server folder goes when the wanted one cannot be entered by the server's user. Only root gets
@@ -107,6 +106,13 @@ func mustBeOurs(path string) error {
 		return fmt.Errorf("%s is not a folder that only this user may write", path)
 	}
 	return nil
+}
+
+// release ends the lock at once. Closing alone would leave it to a child that is just being started: it shares the file
+// until its own program runs.
+func (f *folder) release() {
+	_ = syscall.Flock(int(f.lock.Fd()), syscall.LOCK_UN) // closing does it as well, if later
+	_ = f.lock.Close()
 }
 
 // takeLock refuses when another living program runs a server here.
