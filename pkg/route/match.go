@@ -202,14 +202,3 @@ var tableMatcher = sync.OnceValue(func() *Matcher {
 
 // Classify looks method and rawPath up in Table; see Matcher.Classify.
 func Classify(method, rawPath string) Match { return tableMatcher().Classify(method, rawPath) }
-
-// ByRole is the rows of role in table order, the Every rows included.
-func ByRole(role Role) []Row {
-	var rows []Row
-	for _, row := range Table {
-		if row.Role == role || row.Role == Every {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}

@@ -84,34 +84,9 @@ func TestTable(t *testing.T) {
 		if row.Role == "" || row.Level == "" || row.Class == "" {
 			t.Errorf("row %s lacks a role, a level or a class: %+v", row.Name, row)
 		}
-		found, ok := route.ByName(row.Name)
-		if !ok || found != row {
-			t.Errorf("ByName(%s) = %+v, %v", row.Name, found, ok)
-		}
 		sample := strings.ReplaceAll(row.Path, ":", "some-")
 		if got := route.Classify(row.Method, sample); got.Verdict != route.Found || got.Row != row {
 			t.Errorf("Classify(%s %s) = %v %s, want row %s", row.Method, sample, got.Verdict, got.Row.Name, row.Name)
-		}
-	}
-	if _, ok := route.ByName("no such row"); ok {
-		t.Error("ByName finds a row that is not there")
-	}
-}
-
-func TestByRole(t *testing.T) {
-	t.Parallel()
-	for _, role := range []route.Role{route.Ingest, route.Deliver, route.Maintainer, route.Console} {
-		own := make(map[string]bool)
-		for _, row := range route.ByRole(role) {
-			if row.Role != role && row.Role != route.Every {
-				t.Errorf("%s gets row %s of %s", role, row.Name, row.Role)
-			}
-			own[row.Name] = true
-		}
-		for _, row := range route.Table {
-			if (row.Role == role || row.Role == route.Every) && !own[row.Name] {
-				t.Errorf("%s does not get row %s", role, row.Name)
-			}
 		}
 	}
 }

@@ -68,13 +68,3 @@ var Table = []Row{
 	{"status", "GET", "/status", Every, ReadOnly, false, ClassHealth},
 	{"metrics_prometheus", "GET", "/metrics/prometheus", Every, Public, false, ClassHealth},
 }
-
-// ByName is the row with that name.
-func ByName(name string) (Row, bool) {
-	for _, row := range Table {
-		if row.Name == name {
-			return row, true
-		}
-	}
-	return Row{}, false
-}
