@@ -21,7 +21,7 @@ func bootFailure(t *testing.T, service string, settings map[string]string) strin
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(world.binaries, service))
+	cmd := exec.CommandContext(ctx, filepath.Join(world.Binaries, service))
 	cmd.Env = os.Environ()
 	for name, value := range settings {
 		cmd.Env = append(cmd.Env, name+"="+value)
@@ -57,7 +57,7 @@ func fatalLine(t *testing.T, output string, contains ...string) {
 func sharedSettings(t *testing.T, service string) map[string]string {
 	t.Helper()
 	shared(t)
-	state, err := local.ReadState(world.stack.Dir())
+	state, err := local.ReadState(shared(t).Stack.Dir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestVersionAndHelpNeedNothing(t *testing.T) {
 	t.Parallel()
 	for _, service := range append(withDatabase, "gateway") {
 		for _, flag := range []string{"--version", "--help"} {
-			out, err := exec.CommandContext(t.Context(), filepath.Join(world.binaries, service), flag).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), filepath.Join(world.Binaries, service), flag).CombinedOutput()
 			if err != nil || len(out) == 0 {
 				t.Errorf("%s %s: %v %s", service, flag, err, out)
 			}
@@ -212,7 +212,7 @@ func TestVersionAndHelpNeedNothing(t *testing.T) {
 func TestHealthcheckSaysWhetherTheServiceIsHealthy(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	for service, address := range map[string]string{"ingest": c.ingest[0], "gateway": c.edge} {
+	for service, address := range map[string]string{"ingest": c.Ingest[0], "gateway": c.Edge} {
 		_, port, err := net.SplitHostPort(strings.TrimPrefix(address, "http://"))
 		if err != nil {
 			t.Fatal(err)
@@ -221,7 +221,7 @@ func TestHealthcheckSaysWhetherTheServiceIsHealthy(t *testing.T) {
 			port    string
 			healthy bool
 		}{{port, true}, {freePort(t), false}} {
-			cmd := exec.CommandContext(t.Context(), filepath.Join(world.binaries, service), "healthcheck")
+			cmd := exec.CommandContext(t.Context(), filepath.Join(world.Binaries, service), "healthcheck")
 			cmd.Env = append(os.Environ(), "PORT="+tc.port, "QUEEN_BIND_ADDR=127.0.0.1")
 			if out, err := cmd.CombinedOutput(); (err == nil) != tc.healthy {
 				t.Errorf("%s on port %s: %v %s", service, tc.port, err, out)

@@ -4,47 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"queen.internal/pkg/client"
+	"queen.internal/test/internal/cell"
 )
-
-// settings is the answer of a configure as a client reads it.
-type settings struct {
-	Configured bool           `json:"configured"`
-	QueueID    string         `json:"queueId"`
-	Queue      string         `json:"queue"`
-	Namespace  string         `json:"namespace"`
-	Task       string         `json:"task"`
-	Options    map[string]any `json:"options"`
-}
-
-// configureAt sends what the request adds to the queue's name, such as `"options":{}`.
-func (c *cell) configureAt(t *testing.T, address, queue, request string) settings {
-	t.Helper()
-	body := `{"queue":"` + queue + `"`
-	if request != "" {
-		body += "," + request
-	}
-	status, answer := c.do(t, address, http.MethodPost, "/api/v1/configure", body+"}")
-	var s settings
-	if err := json.Unmarshal(answer, &s); err != nil || status != http.StatusOK {
-		t.Fatalf("%d %s (%v)", status, answer, err)
-	}
-	// Acceptance line 1.
-	if !s.Configured || s.Queue != queue || s.QueueID == "" {
-		t.Fatalf("%s", answer)
-	}
-	return s
-}
-
-func (c *cell) configure(t *testing.T, queue, request string) settings {
-	t.Helper()
-	return c.configureAt(t, c.edge, queue, request)
-}
 
 // Acceptance line 2.
 func TestConfigureEchoesEveryOptionThatWasSent(t *testing.T) {
@@ -59,7 +27,7 @@ func TestConfigureEchoesEveryOptionThatWasSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, request := range map[string]string{"options": `"options":` + sent, "top level": sent[1 : len(sent)-1]} {
-		if diff := cmp.Diff(want, c.configure(t, freshQueue(t), request).Options); diff != "" {
+		if diff := cmp.Diff(want, c.Configure(t, cell.FreshQueue(), request).Options); diff != "" {
 			t.Errorf("%s (-sent +echoed):\n%s", name, diff)
 		}
 	}
@@ -69,16 +37,16 @@ func TestConfigureEchoesEveryOptionThatWasSent(t *testing.T) {
 func TestConfigureWithoutOptionsMakesAUsableQueue(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
-	if made := c.configure(t, queue, ""); made.Options["leaseTime"] != 300.0 || made.Namespace != "" || made.Task != "" {
+	queue := cell.FreshQueue()
+	if made := c.Configure(t, queue, ""); made.Options["leaseTime"] != 300.0 || made.Namespace != "" || made.Task != "" {
 		t.Errorf("%+v", made)
 	}
-	pushNumbered(t, c, queue, 2)
-	batch := c.pop(t, client.PopRequest{Queue: queue, Group: "g", Mode: "all"})
-	if diff := cmp.Diff([]string{"0", "1"}, transactions(batch)); diff != "" {
+	c.PushNumbered(t, queue, 2)
+	batch := c.Pop(t, client.PopRequest{Queue: queue, Group: "g", Mode: "all"})
+	if diff := cmp.Diff([]string{"0", "1"}, cell.Transactions(batch)); diff != "" {
 		t.Error(diff)
 	}
-	c.ackAll(t, "g", batch)
+	c.AckAll(t, "g", batch)
 }
 
 // Acceptance line 5.
@@ -94,18 +62,18 @@ func TestConfigureRetryLimitOfZeroEndsAMessageWithItsFirstFailure(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			queue := freshQueue(t)
-			if made := c.configure(t, queue, `"options":{`+tc.options+`}`); made.Options["retryLimit"] != 0.0 {
+			queue := cell.FreshQueue()
+			if made := c.Configure(t, queue, `"options":{`+tc.options+`}`); made.Options["retryLimit"] != 0.0 {
 				t.Errorf("%+v", made)
 			}
-			pushNumbered(t, c, queue, 2)
-			batch := c.pop(t, client.PopRequest{Queue: queue, Group: "g", Mode: "all", Batch: 2})
-			result, err := c.client(t).Ack(t.Context(), "g", client.AckOf(batch.Messages[0], client.NotCompleted))
+			c.PushNumbered(t, queue, 2)
+			batch := c.Pop(t, client.PopRequest{Queue: queue, Group: "g", Mode: "all", Batch: 2})
+			result, err := c.Client(t).Ack(t.Context(), "g", client.AckOf(batch.Messages[0], client.NotCompleted))
 			if err != nil || !result.Success || result.DeadLettered != tc.dead {
 				t.Fatalf("%+v %v", result, err)
 			}
-			rest := c.pop(t, client.PopRequest{Queue: queue, Group: "g", Batch: 2, Wait: 5 * time.Second})
-			if diff := cmp.Diff([]string{"1"}, transactions(rest)); diff != "" {
+			rest := c.Pop(t, client.PopRequest{Queue: queue, Group: "g", Batch: 2, Wait: 5 * time.Second})
+			if diff := cmp.Diff([]string{"1"}, cell.Transactions(rest)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -117,9 +85,9 @@ const leastAge = 1900 * time.Millisecond
 
 // popsNothingBefore pops for a group of its own, so that it takes nothing from others; only a machine that was busy until
 // after the time may see messages.
-func (c *cell) popsNothingBefore(t *testing.T, queue string, until time.Time) {
+func popsNothingBefore(t *testing.T, c *cell.Cell, queue string, until time.Time) {
 	t.Helper()
-	early := c.pop(t, client.PopRequest{Queue: queue, Group: "early", Mode: "all"})
+	early := c.Pop(t, client.PopRequest{Queue: queue, Group: "early", Mode: "all"})
 	if now := time.Now(); len(early.Messages) > 0 && now.Before(until) {
 		t.Errorf("%v too early: %+v", until.Sub(now), early)
 	}
@@ -129,16 +97,16 @@ func (c *cell) popsNothingBefore(t *testing.T, queue string, until time.Time) {
 func TestConfigureDelayedProcessingHidesAMessageUntilItIsOldEnough(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
-	c.configure(t, queue, `"options":{"delayedProcessing":2}`)
+	queue := cell.FreshQueue()
+	c.Configure(t, queue, `"options":{"delayedProcessing":2}`)
 	pushed := time.Now()
-	pushNumbered(t, c, queue, 1)
-	c.popsNothingBefore(t, queue, pushed.Add(leastAge))
-	batch := c.pop(t, client.PopRequest{Queue: queue, Wait: 20 * time.Second})
+	c.PushNumbered(t, queue, 1)
+	popsNothingBefore(t, c, queue, pushed.Add(leastAge))
+	batch := c.Pop(t, client.PopRequest{Queue: queue, Wait: 20 * time.Second})
 	if age := time.Since(pushed); age < leastAge {
 		t.Errorf("delivered after %v", age)
 	}
-	if diff := cmp.Diff([]string{"0"}, transactions(batch)); diff != "" {
+	if diff := cmp.Diff([]string{"0"}, cell.Transactions(batch)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -147,16 +115,16 @@ func TestConfigureDelayedProcessingHidesAMessageUntilItIsOldEnough(t *testing.T)
 func TestConfigureWindowBufferDeliversTogetherWhatCameTogether(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
-	c.configure(t, queue, `"options":{"windowBuffer":2}`)
+	queue := cell.FreshQueue()
+	c.Configure(t, queue, `"options":{"windowBuffer":2}`)
 	pushed := time.Now()
-	pushNumbered(t, c, queue, 3)
-	c.popsNothingBefore(t, queue, pushed.Add(leastAge))
-	batch := c.pop(t, client.PopRequest{Queue: queue, Batch: 4, Wait: 20 * time.Second})
+	c.PushNumbered(t, queue, 3)
+	popsNothingBefore(t, c, queue, pushed.Add(leastAge))
+	batch := c.Pop(t, client.PopRequest{Queue: queue, Batch: 4, Wait: 20 * time.Second})
 	if age := time.Since(pushed); age < leastAge {
 		t.Errorf("delivered after %v", age)
 	}
-	if diff := cmp.Diff([]string{"0", "1", "2"}, transactions(batch)); diff != "" {
+	if diff := cmp.Diff([]string{"0", "1", "2"}, cell.Transactions(batch)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -167,20 +135,20 @@ func TestConfigureALoweredDelayHoldsForTheNextPop(t *testing.T) {
 	for _, option := range []string{"delayedProcessing", "windowBuffer"} {
 		t.Run(option, func(t *testing.T) {
 			t.Parallel()
-			queue := freshQueue(t)
-			c.configure(t, queue, `"options":{"`+option+`":3600}`)
-			pushNumbered(t, c, queue, 1)
-			for _, address := range c.deliver {
+			queue := cell.FreshQueue()
+			c.Configure(t, queue, `"options":{"`+option+`":3600}`)
+			c.PushNumbered(t, queue, 1)
+			for _, address := range c.Deliver {
 				for group := range 2 { // one pops again at the same process, one at the other
-					hidden, err := c.at(t, address).Pop(t.Context(), client.PopRequest{Queue: queue, Group: fmt.Sprint(group), Mode: "all"})
+					hidden, err := c.At(t, address).Pop(t.Context(), client.PopRequest{Queue: queue, Group: fmt.Sprint(group), Mode: "all"})
 					if err != nil || len(hidden.Messages) > 0 {
 						t.Fatalf("%+v %v", hidden, err)
 					}
 				}
 			}
-			c.configure(t, queue, `"options":{"`+option+`":0}`)
-			for group, address := range c.deliver {
-				batch, err := c.at(t, address).Pop(t.Context(), client.PopRequest{Queue: queue, Group: fmt.Sprint(group)})
+			c.Configure(t, queue, `"options":{"`+option+`":0}`)
+			for group, address := range c.Deliver {
+				batch, err := c.At(t, address).Pop(t.Context(), client.PopRequest{Queue: queue, Group: fmt.Sprint(group)})
 				if err != nil || len(batch.Messages) != 1 {
 					t.Errorf("%+v %v", batch, err)
 				}
@@ -192,8 +160,8 @@ func TestConfigureALoweredDelayHoldsForTheNextPop(t *testing.T) {
 func TestConfigureMergesUnlessToldToReplace(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
-	options := func(s settings, names ...string) (values []any) {
+	queue := cell.FreshQueue()
+	options := func(s cell.Settings, names ...string) (values []any) {
 		for _, name := range names {
 			values = append(values, s.Options[name])
 		}
@@ -201,21 +169,21 @@ func TestConfigureMergesUnlessToldToReplace(t *testing.T) {
 	}
 	told := []string{"leaseTime", "retryLimit", "retentionEnabled", "dedupWindowSeconds"}
 	// A queue that a push made: it keeps what nobody speaks of. Both ingests see one another's changes.
-	pushNumbered(t, c, queue, 1)
-	derived := options(c.configureAt(t, c.ingest[0], queue, `"namespace":null,"task":"","options":{"retryLimit":7}`), told...)
-	namespace, task := "e2e", queue[len("e2e."):]
+	c.PushNumbered(t, queue, 1)
+	derived := options(c.ConfigureAt(t, c.Ingest[0], queue, `"namespace":null,"task":"","options":{"retryLimit":7}`), told...)
+	namespace, task, _ := strings.Cut(queue, ".")
 	if diff := cmp.Diff([]any{60.0, 7.0, false, 3600.0, namespace, task}, derived); diff != "" {
 		t.Error(diff)
 	}
-	merged := options(c.configureAt(t, c.ingest[1], queue, `"task":"other","options":{"retentionEnabled":true,"dedupWindowSeconds":-1}`), told...)
+	merged := options(c.ConfigureAt(t, c.Ingest[1], queue, `"task":"other","options":{"retentionEnabled":true,"dedupWindowSeconds":-1}`), told...)
 	if diff := cmp.Diff([]any{60.0, 7.0, true, 0.0, namespace, "other"}, merged); diff != "" {
 		t.Error(diff)
 	}
-	restored := options(c.configureAt(t, c.ingest[0], queue, `"options":{"leaseTime":null,"dedupWindowSeconds":null,"task":null}`), told...)
+	restored := options(c.ConfigureAt(t, c.Ingest[0], queue, `"options":{"leaseTime":null,"dedupWindowSeconds":null,"task":null}`), told...)
 	if diff := cmp.Diff([]any{300.0, 7.0, true, 3600.0, namespace, ""}, restored); diff != "" {
 		t.Error(diff)
 	}
-	replaced := options(c.configureAt(t, c.ingest[1], queue, `"mode":"replace","options":{"leaseTime":"5"}`), told...)
+	replaced := options(c.ConfigureAt(t, c.Ingest[1], queue, `"mode":"replace","options":{"leaseTime":"5"}`), told...)
 	if diff := cmp.Diff([]any{5.0, 3.0, false, 3600.0, "", ""}, replaced); diff != "" {
 		t.Error(diff)
 	}
@@ -234,7 +202,7 @@ func TestConfigureRefusesBadValuesByName(t *testing.T) {
 		"sink":          {`{"queue":"q","options":{"retentionSinkHoldMaxSeconds":59}}`, `{"error":"retentionSinkHoldMaxSeconds is not between 60 and 31536000","invalid":true}`},
 		"no key, no go": {`{"queue":"q","options":{"encryptionEnabled":true}}`, `{"error":"encryptionEnabled needs a key, and this server has none (QUEEN_ENCRYPTION_KEY)"}`},
 	} {
-		status, answer := c.post(t, "/api/v1/configure", tc.body)
+		status, answer := c.Post(t, "/api/v1/configure", tc.body)
 		if status != http.StatusBadRequest || tc.answer != "" && string(answer) != tc.answer {
 			t.Errorf("%s: %d %s", name, status, answer)
 		}
@@ -244,12 +212,12 @@ func TestConfigureRefusesBadValuesByName(t *testing.T) {
 func TestConfigureLeaseTimeIsThatOfPopsWhichNameNone(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
-	c.configure(t, queue, `"options":{"leaseTime":1}`)
-	pushNumbered(t, c, queue, 1)
-	first := c.pop(t, client.PopRequest{Queue: queue, Group: "g", Mode: "all"})
-	again := c.pop(t, client.PopRequest{Queue: queue, Group: "g", Wait: 20 * time.Second}) // far below the 60 s of a default
-	if diff := cmp.Diff(transactions(first), transactions(again)); diff != "" || len(again.Messages) != 1 {
+	queue := cell.FreshQueue()
+	c.Configure(t, queue, `"options":{"leaseTime":1}`)
+	c.PushNumbered(t, queue, 1)
+	first := c.Pop(t, client.PopRequest{Queue: queue, Group: "g", Mode: "all"})
+	again := c.Pop(t, client.PopRequest{Queue: queue, Group: "g", Wait: 20 * time.Second}) // far below the 60 s of a default
+	if diff := cmp.Diff(cell.Transactions(first), cell.Transactions(again)); diff != "" || len(again.Messages) != 1 {
 		t.Errorf("%v %s", again, diff)
 	}
 }
@@ -257,11 +225,11 @@ func TestConfigureLeaseTimeIsThatOfPopsWhichNameNone(t *testing.T) {
 func TestConfigureWindowOfZeroRemembersNoTransaction(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
-	c.configure(t, queue, `"options":{"dedupWindowSeconds":0}`)
-	pushNumbered(t, c, queue, 1)
-	pushNumbered(t, c, queue, 1) // fails unless it is queued
-	if diff := cmp.Diff([]string{"0", "0"}, transactions(c.pop(t, client.PopRequest{Queue: queue}))); diff != "" {
+	queue := cell.FreshQueue()
+	c.Configure(t, queue, `"options":{"dedupWindowSeconds":0}`)
+	c.PushNumbered(t, queue, 1)
+	c.PushNumbered(t, queue, 1) // fails unless it is queued
+	if diff := cmp.Diff([]string{"0", "0"}, cell.Transactions(c.Pop(t, client.PopRequest{Queue: queue}))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -270,13 +238,13 @@ func TestConfigureWindowOfZeroRemembersNoTransaction(t *testing.T) {
 func TestConfigureLabelsAreFoundByDiscovery(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue, label := freshQueue(t), freshQueue(t)
-	c.configure(t, queue, `"namespace":"`+label+`","task":"t"`)
-	pushNumbered(t, c, queue, 1)
-	if other := c.pop(t, client.PopRequest{Namespace: label, Task: "u"}); len(other.Messages) > 0 {
+	queue, label := cell.FreshQueue(), cell.FreshQueue()
+	c.Configure(t, queue, `"namespace":"`+label+`","task":"t"`)
+	c.PushNumbered(t, queue, 1)
+	if other := c.Pop(t, client.PopRequest{Namespace: label, Task: "u"}); len(other.Messages) > 0 {
 		t.Errorf("%+v", other)
 	}
-	if diff := cmp.Diff([]string{"0"}, transactions(c.pop(t, client.PopRequest{Namespace: label, Task: "t"}))); diff != "" {
+	if diff := cmp.Diff([]string{"0"}, cell.Transactions(c.Pop(t, client.PopRequest{Namespace: label, Task: "t"}))); diff != "" {
 		t.Error(diff)
 	}
 }

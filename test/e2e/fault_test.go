@@ -20,20 +20,21 @@ import (
 
 	"queen.internal/pkg/client"
 	"queen.internal/pkg/testkit"
+	"queen.internal/test/internal/cell"
 )
 
 const appendCall = "queen.append("
 
 // read is every transaction id of the queue's default partition, in order, for a group that nobody else uses.
-func (c *cell) read(t *testing.T, queue string) (all []string) {
+func readAll(t *testing.T, c *cell.Cell, queue string) (all []string) {
 	t.Helper()
 	for {
-		batch := c.pop(t, client.PopRequest{Queue: queue, Group: "reader", Mode: "all", Batch: 1000})
+		batch := c.Pop(t, client.PopRequest{Queue: queue, Group: "reader", Mode: "all", Batch: 1000})
 		if len(batch.Messages) == 0 {
 			return all
 		}
-		all = append(all, transactions(batch)...)
-		c.ackAll(t, "reader", batch)
+		all = append(all, cell.Transactions(batch)...)
+		c.AckAll(t, "reader", batch)
 	}
 }
 
@@ -42,9 +43,9 @@ func one(queue, transaction string) []client.Item {
 }
 
 // pushAt pushes one message at an address and wants this status.
-func (c *cell) pushAt(t *testing.T, address, queue, transaction string, want client.Status) {
+func pushAt(t *testing.T, c *cell.Cell, address, queue, transaction string, want client.Status) {
 	t.Helper()
-	results, err := c.at(t, address).Push(t.Context(), one(queue, transaction))
+	results, err := c.At(t, address).Push(t.Context(), one(queue, transaction))
 	if err != nil || results[0].Status != want {
 		t.Errorf("push %s: %+v, %v", transaction, results, err)
 	}
@@ -54,63 +55,63 @@ func (c *cell) pushAt(t *testing.T, address, queue, transaction string, want cli
 // twice it is told that nobody knows, and its retry stores nothing twice.
 func TestRule9PushesWhoseCommitWasNotConfirmedAreStoredOnce(t *testing.T) {
 	t.Parallel()
-	c, queue := shared(t), freshQueue(t)
+	c, queue := shared(t), cell.FreshQueue()
 	ingest := startSingle(t, "ingest")
-	c.pushAt(t, ingest.url, queue, "before", client.Queued)
+	pushAt(t, c, ingest.url, queue, "before", client.Queued)
 	ingest.proxy.Next(testkit.DropAnswer, appendCall)
-	c.pushAt(t, ingest.url, queue, "once", client.Queued)
+	pushAt(t, c, ingest.url, queue, "once", client.Queued)
 
 	ingest.proxy.Next(testkit.DropAnswer, appendCall)
 	ingest.proxy.Nth(2, testkit.DropAnswer, appendCall)
 	body := fmt.Sprintf(`{"items":[{"queue":%q,"transactionId":"twice","payload":1}]}`, queue)
-	status, answer := c.do(t, ingest.url, http.MethodPost, "/api/v1/push", body)
+	status, answer := c.Do(t, ingest.url, http.MethodPost, "/api/v1/push", body)
 	if status != http.StatusServiceUnavailable || !strings.Contains(string(answer), "did not confirm") {
 		t.Errorf("%d %s", status, answer)
 	}
-	c.pushAt(t, c.ingest[0], queue, "twice", client.Duplicate)
-	if diff := cmp.Diff([]string{"before", "once", "twice"}, c.read(t, queue)); diff != "" {
+	pushAt(t, c, c.Ingest[0], queue, "twice", client.Duplicate)
+	if diff := cmp.Diff([]string{"before", "once", "twice"}, readAll(t, c, queue)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestRule9APopWhoseClaimWasNotConfirmedIsDeliveredAfterItsLease(t *testing.T) {
 	t.Parallel()
-	c, queue := shared(t), freshQueue(t)
+	c, queue := shared(t), cell.FreshQueue()
 	deliver := startSingle(t, "deliver")
-	pushNumbered(t, c, queue, 3)
+	c.PushNumbered(t, queue, 3)
 	request := client.PopRequest{Queue: queue, Group: "g", Mode: "all", Lease: 2 * time.Second}
 	lost := deliver.proxy.Next(testkit.DropAnswer, "queen.claim(")
-	if batch, err := c.at(t, deliver.url).Pop(t.Context(), request); err == nil {
+	if batch, err := c.At(t, deliver.url).Pop(t.Context(), request); err == nil {
 		t.Errorf("%+v", batch)
 	}
 	if a := lost.Answer(t); a.SQLState != "" || a.Status != 'I' {
 		t.Fatalf("%+v", a)
 	}
-	if batch := c.pop(t, request); len(batch.Messages) != 0 {
+	if batch := c.Pop(t, request); len(batch.Messages) != 0 {
 		t.Errorf("delivered while the lost lease lives: %+v", batch)
 	}
 	request.Wait = 20 * time.Second
-	batch := c.pop(t, request)
-	if diff := cmp.Diff([]string{"0", "1", "2"}, transactions(batch)); diff != "" || batch.Messages[0].DeliveryAttempt != 2 {
+	batch := c.Pop(t, request)
+	if diff := cmp.Diff([]string{"0", "1", "2"}, cell.Transactions(batch)); diff != "" || batch.Messages[0].DeliveryAttempt != 2 {
 		t.Errorf("%+v", batch)
 	}
 }
 
 func TestRule9AnAckThatWasNotConfirmedIsANoopWhenItIsRepeated(t *testing.T) {
 	t.Parallel()
-	c, queue := shared(t), freshQueue(t)
+	c, queue := shared(t), cell.FreshQueue()
 	deliver := startSingle(t, "deliver")
-	pushNumbered(t, c, queue, 2)
-	batch := c.pop(t, client.PopRequest{Queue: queue, Group: "g", Mode: "all", Lease: time.Minute})
+	c.PushNumbered(t, queue, 2)
+	batch := c.Pop(t, client.PopRequest{Queue: queue, Group: "g", Mode: "all", Lease: time.Minute})
 	lost := deliver.proxy.Next(testkit.DropAnswer, "queen.ack(")
-	result, err := c.at(t, deliver.url).Ack(t.Context(), "g", client.AckOf(batch.Messages[1], client.Completed)) // repeats it
+	result, err := c.At(t, deliver.url).Ack(t.Context(), "g", client.AckOf(batch.Messages[1], client.Completed)) // repeats it
 	if err != nil || !result.Success || !result.Noop {
 		t.Errorf("%+v, %v", result, err)
 	}
 	if a := lost.Answer(t); a.SQLState != "" || a.Status != 'I' {
 		t.Errorf("%+v", a)
 	}
-	if empty := c.pop(t, client.PopRequest{Queue: queue, Group: "g"}); len(empty.Messages) != 0 {
+	if empty := c.Pop(t, client.PopRequest{Queue: queue, Group: "g"}); len(empty.Messages) != 0 {
 		t.Errorf("%+v", empty)
 	}
 }
@@ -118,27 +119,27 @@ func TestRule9AnAckThatWasNotConfirmedIsANoopWhenItIsRepeated(t *testing.T) {
 // A process that freezes, at whatever moment, holds nothing that others need.
 func TestRule8AFrozenIngestHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
-	c, queue := shared(t), freshQueue(t)
-	ingest, other := startSingle(t, "ingest"), c.ingest[0]
-	c.pushAt(t, ingest.url, queue, "1", client.Queued)
+	c, queue := shared(t), cell.FreshQueue()
+	ingest, other := startSingle(t, "ingest"), c.Ingest[0]
+	pushAt(t, c, ingest.url, queue, "1", client.Queued)
 
 	// Idle.
 	ingest.freeze(t)
-	c.pushAt(t, other, queue, "2", client.Queued)
+	pushAt(t, c, other, queue, "2", client.Queued)
 	ingest.signal(t, syscall.SIGCONT)
-	c.pushAt(t, ingest.url, queue, "3", client.Queued)
+	pushAt(t, c, ingest.url, queue, "3", client.Queued)
 
 	// Its statement is done, its answer is on the way.
 	answer := ingest.proxy.Next(testkit.HoldAnswer, appendCall)
 	pushed := make(chan struct{})
 	go func() {
 		defer close(pushed)
-		c.pushAt(t, ingest.url, queue, "4", client.Queued)
+		pushAt(t, c, ingest.url, queue, "4", client.Queued)
 	}()
 	answer.Await(t)
 	ingest.freeze(t)
 	answer.Release()
-	c.pushAt(t, other, queue, "5", client.Queued)
+	pushAt(t, c, other, queue, "5", client.Queued)
 	ingest.signal(t, syscall.SIGCONT)
 	<-pushed
 
@@ -155,10 +156,10 @@ func TestRule8AFrozenIngestHoldsNobodyUp(t *testing.T) {
 	pushed = make(chan struct{})
 	go func() {
 		defer close(pushed)
-		c.pushAt(t, ingest.url, queue, "6", client.Queued)
+		pushAt(t, c, ingest.url, queue, "6", client.Queued)
 	}()
 	watch := direct(t)
-	eventually(t, func() bool {
+	cell.Eventually(t, func() bool {
 		var waits bool
 		if err := watch.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))`,
 			db.PgConn().PID()).Scan(&waits); err != nil {
@@ -170,10 +171,10 @@ func TestRule8AFrozenIngestHoldsNobodyUp(t *testing.T) {
 	if err := lock.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.pushAt(t, other, queue, "7", client.Queued)
+	pushAt(t, c, other, queue, "7", client.Queued)
 	ingest.signal(t, syscall.SIGCONT)
 	<-pushed
-	if diff := cmp.Diff([]string{"1", "2", "3", "4", "5", "6", "7"}, c.read(t, queue)); diff != "" {
+	if diff := cmp.Diff([]string{"1", "2", "3", "4", "5", "6", "7"}, readAll(t, c, queue)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -181,7 +182,7 @@ func TestRule8AFrozenIngestHoldsNobodyUp(t *testing.T) {
 // Locks are held by transactions of one server call: at no moment does a session of a service sit in an open one.
 func TestRule8NoServiceLeavesATransactionOpen(t *testing.T) {
 	t.Parallel()
-	c, queue := shared(t), freshQueue(t)
+	c, queue := shared(t), cell.FreshQueue()
 	watch := direct(t)
 	sample := func() (open, active int) {
 		// The server's own pace, and a little of it: about a thousand looks.
@@ -193,7 +194,7 @@ func TestRule8NoServiceLeavesATransactionOpen(t *testing.T) {
 		return open, active
 	}
 	// Such a session would be seen.
-	dsn, err := url.Parse(world.stack.DSN())
+	dsn, err := url.Parse(c.Stack.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +214,7 @@ func TestRule8NoServiceLeavesATransactionOpen(t *testing.T) {
 	var over atomic.Bool
 	var load sync.WaitGroup
 	for w := range 4 {
-		target := c.client(t)
+		target := c.Client(t)
 		load.Go(func() {
 			for n := 0; !over.Load(); n++ {
 				var items []client.Item
@@ -256,9 +257,9 @@ func TestRule8NoServiceLeavesATransactionOpen(t *testing.T) {
 }
 
 // goroutines is how many the process says it has.
-func (c *cell) goroutines(t *testing.T, address string) int {
+func goroutines(t *testing.T, c *cell.Cell, address string) int {
 	t.Helper()
-	_, body := c.do(t, address, http.MethodGet, "/metrics/prometheus", "")
+	_, body := c.Do(t, address, http.MethodGet, "/metrics/prometheus", "")
 	found := regexp.MustCompile(`(?m)^go_goroutines (\d+)`).FindSubmatch(body)
 	if found == nil {
 		t.Fatalf("no go_goroutines in the metrics of %s", address)
@@ -274,10 +275,10 @@ func (c *cell) goroutines(t *testing.T, address string) int {
 // tried twice; what queues up behind such a call finds the connections taken.
 func TestPushesAreRefusedInTimeWhileTheDatabaseHangs(t *testing.T) {
 	t.Parallel()
-	c, queue := shared(t), freshQueue(t)
+	c, queue := shared(t), cell.FreshQueue()
 	ingest := startSingle(t, "ingest")
-	c.pushAt(t, ingest.url, queue, "before", client.Queued)
-	before := c.goroutines(t, ingest.url)
+	pushAt(t, c, ingest.url, queue, "before", client.Queued)
+	before := goroutines(t, c, ingest.url)
 	ingest.proxy.Stall()
 
 	web := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -304,21 +305,21 @@ func TestPushesAreRefusedInTimeWhileTheDatabaseHangs(t *testing.T) {
 		})
 	}
 	waiting.Wait()
-	if status, body := c.do(t, ingest.url, http.MethodGet, "/livez", ""); status != http.StatusOK {
+	if status, body := c.Do(t, ingest.url, http.MethodGet, "/livez", ""); status != http.StatusOK {
 		t.Errorf("livez while the database hangs: %d %s", status, body)
 	}
 	ingest.proxy.Resume()
-	eventually(t, func() bool {
+	cell.Eventually(t, func() bool {
 		status, err := push("after")
 		if err != nil {
 			t.Error(err)
 		}
 		return status == http.StatusCreated
 	})
-	eventually(t, func() bool { return c.goroutines(t, ingest.url) <= before+10 })
+	cell.Eventually(t, func() bool { return goroutines(t, c, ingest.url) <= before+10 })
 
 	counts := map[string]int{}
-	for _, transaction := range c.read(t, queue) {
+	for _, transaction := range readAll(t, c, queue) {
 		if counts[transaction]++; counts[transaction] > 1 {
 			t.Errorf("%s is stored twice", transaction)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"queen.internal/compose/local"
 	"queen.internal/pkg/client"
+	"queen.internal/test/internal/cell"
 )
 
 // rawPop sends a pop over a connection of its own and leaves the answer to the test.
@@ -48,10 +49,10 @@ func vanish(t *testing.T, conn *net.TCPConn) {
 
 // deliveredOnce pops the span that was given back. Its lease was for an hour, so nothing but a give-back frees it, and no
 // delivery may have been counted.
-func deliveredOnce(t *testing.T, c *cell, queue string, want ...string) {
+func deliveredOnce(t *testing.T, c *cell.Cell, queue string, want ...string) {
 	t.Helper()
-	batch := c.pop(t, client.PopRequest{Queue: queue, Batch: 100, Wait: 50 * time.Second})
-	if diff := cmp.Diff(want, transactions(batch)); diff != "" {
+	batch := c.Pop(t, client.PopRequest{Queue: queue, Batch: 100, Wait: 50 * time.Second})
+	if diff := cmp.Diff(want, cell.Transactions(batch)); diff != "" {
 		t.Fatal(diff)
 	}
 	for _, m := range batch.Messages {
@@ -59,22 +60,22 @@ func deliveredOnce(t *testing.T, c *cell, queue string, want ...string) {
 			t.Errorf("message %s is delivered for the %d. time", m.TransactionID, m.DeliveryAttempt)
 		}
 	}
-	c.ackAll(t, "", batch)
+	c.AckAll(t, "", batch)
 }
 
 func TestAClientThatVanishesWhileItsAnswerIsWrittenLeavesNothingLeased(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
+	queue := cell.FreshQueue()
 	large := bytes.Repeat([]byte("x"), 3<<20)
 	large[0], large[len(large)-1] = '"', '"'
 	var want []string
 	for i := range 5 { // more than all the sockets on the way hold
 		want = append(want, fmt.Sprint(i))
-		c.push(t, client.Item{Queue: queue, TransactionID: want[i], Payload: large})
+		c.Push(t, client.Item{Queue: queue, TransactionID: want[i], Payload: large})
 	}
 	for range 2 {
-		conn := rawPop(t, c.edge, queue+"?batch=100&wait=true&timeout=50000&leaseSeconds=3600")
+		conn := rawPop(t, c.Edge, queue+"?batch=100&wait=true&timeout=50000&leaseSeconds=3600")
 		if n, err := conn.Read(make([]byte, 100)); n == 0 {
 			t.Fatal(err)
 		}
@@ -84,9 +85,9 @@ func TestAClientThatVanishesWhileItsAnswerIsWrittenLeavesNothingLeased(t *testin
 }
 
 // gate makes every read of segments wait until open is called; waiting returns when one waits.
-func gate(t *testing.T, stack *local.Stack) (waiting, open func()) {
+func gate(t *testing.T, c *cell.Cell) (waiting, open func()) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), stack.DSN())
+	conn, err := pgx.Connect(t.Context(), c.Stack.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func gate(t *testing.T, stack *local.Stack) (waiting, open func()) {
 	exec(`SELECT pg_advisory_lock(7)`)
 	waiting = func() {
 		t.Helper()
-		eventually(t, func() bool {
+		cell.Eventually(t, func() bool {
 			var reads int
 			if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted`).Scan(&reads); err != nil {
 				t.Fatal(err)
@@ -127,12 +128,11 @@ func gate(t *testing.T, stack *local.Stack) (waiting, open func()) {
 
 func TestAClientThatVanishesBeforeItsAnswerLeavesNothingLeased(t *testing.T) {
 	t.Parallel()
-	stack := own(t, local.Options{Deliver: 2})
-	c := cellOf(stack)
-	queue := freshQueue(t)
-	pushNumbered(t, c, queue, 3)
-	waiting, open := gate(t, stack)
-	conn := rawPop(t, c.edge, queue+"?batch=100&leaseSeconds=3600")
+	c := world.Own(t, local.Options{Deliver: 2})
+	queue := cell.FreshQueue()
+	c.PushNumbered(t, queue, 3)
+	waiting, open := gate(t, c)
+	conn := rawPop(t, c.Edge, queue+"?batch=100&leaseSeconds=3600")
 	waiting()
 	vanish(t, conn)
 	open()
@@ -141,14 +141,13 @@ func TestAClientThatVanishesBeforeItsAnswerLeavesNothingLeased(t *testing.T) {
 
 func TestADeliverKilledBetweenTheLeaseAndTheAnswerCostsOneLeaseTime(t *testing.T) {
 	t.Parallel()
-	stack := own(t, local.Options{})
-	c := cellOf(stack)
-	queue := freshQueue(t)
-	pushNumbered(t, c, queue, 3)
-	waiting, open := gate(t, stack)
-	conn := rawPop(t, c.edge, queue+"?batch=100&leaseSeconds=2")
+	c := world.Own(t, local.Options{})
+	queue := cell.FreshQueue()
+	c.PushNumbered(t, queue, 3)
+	waiting, open := gate(t, c)
+	conn := rawPop(t, c.Edge, queue+"?batch=100&leaseSeconds=2")
 	waiting()
-	if err := stack.Kill(local.Deliver, 1); err != nil {
+	if err := c.Stack.Kill(local.Deliver, 1); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -159,18 +158,18 @@ func TestADeliverKilledBetweenTheLeaseAndTheAnswerCostsOneLeaseTime(t *testing.T
 		t.Errorf("the pop is answered %d, %v", answer.StatusCode, err)
 	}
 	open()
-	if err := stack.Launch(local.Deliver, 1); err != nil {
+	if err := c.Stack.Launch(local.Deliver, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := stack.AwaitHealthy(t.Context(), local.Deliver, 1); err != nil {
+	if err := c.Stack.AwaitHealthy(t.Context(), local.Deliver, 1); err != nil {
 		t.Fatal(err)
 	}
 	var batch client.Batch
-	eventually(t, func() bool { // the edge takes a moment to see that deliver is back
-		batch, err = c.client(t).Pop(t.Context(), client.PopRequest{Queue: queue, Batch: 100, Wait: 20 * time.Second})
+	cell.Eventually(t, func() bool { // the edge takes a moment to see that deliver is back
+		batch, err = c.Client(t).Pop(t.Context(), client.PopRequest{Queue: queue, Batch: 100, Wait: 20 * time.Second})
 		return err == nil && len(batch.Messages) > 0
 	})
-	if diff := cmp.Diff([]string{"0", "1", "2"}, transactions(batch)); diff != "" {
+	if diff := cmp.Diff([]string{"0", "1", "2"}, cell.Transactions(batch)); diff != "" {
 		t.Error(diff)
 	}
 	if batch.Messages[0].DeliveryAttempt != 2 {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"queen.internal/test/internal/cell"
 )
 
 func TestBadInput(t *testing.T) {
@@ -48,7 +50,7 @@ func TestBadInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := shared(t)
-			status, body := c.do(t, c.edge, tc.method, tc.path, tc.body)
+			status, body := c.Do(t, c.Edge, tc.method, tc.path, tc.body)
 			if (status != tc.status && !(name == "WayUpInTheRoute" && status == 400)) || !strings.Contains(string(body), tc.contains) {
 				t.Errorf("%d %s, want %d with %s", status, body, tc.status, tc.contains)
 			}
@@ -59,14 +61,14 @@ func TestBadInput(t *testing.T) {
 func TestOversizedBodyIs413AndStoresNothing(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
+	queue := cell.FreshQueue()
 	body := fmt.Sprintf(`{"items":[{"queue":%q,"payload":"%s"}]}`, queue, strings.Repeat("x", maxBody))
-	for _, address := range []string{c.edge, c.ingest[0]} {
-		if status, answer := c.do(t, address, "POST", "/api/v1/push", body); status != http.StatusRequestEntityTooLarge {
+	for _, address := range []string{c.Edge, c.Ingest[0]} {
+		if status, answer := c.Do(t, address, "POST", "/api/v1/push", body); status != http.StatusRequestEntityTooLarge {
 			t.Errorf("%d %.200s", status, answer)
 		}
 	}
-	if status, _ := c.get(t, "/api/v1/pop/queue/"+queue); status != http.StatusNoContent {
+	if status, _ := c.Get(t, "/api/v1/pop/queue/"+queue); status != http.StatusNoContent {
 		t.Errorf("pop: %d", status)
 	}
 }
@@ -74,12 +76,12 @@ func TestOversizedBodyIs413AndStoresNothing(t *testing.T) {
 func TestRefusedPushStoresNoItem(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
-	status, body := c.post(t, "/api/v1/push", fmt.Sprintf(`{"items":[{"queue":%q,"payload":1},{"queue":%q}]}`, queue, queue))
+	queue := cell.FreshQueue()
+	status, body := c.Post(t, "/api/v1/push", fmt.Sprintf(`{"items":[{"queue":%q,"payload":1},{"queue":%q}]}`, queue, queue))
 	if status != 400 {
 		t.Errorf("push: %d %s", status, body)
 	}
-	if status, _ := c.get(t, "/api/v1/pop/queue/"+queue); status != http.StatusNoContent {
+	if status, _ := c.Get(t, "/api/v1/pop/queue/"+queue); status != http.StatusNoContent {
 		t.Errorf("pop: %d", status)
 	}
 }
@@ -87,11 +89,11 @@ func TestRefusedPushStoresNoItem(t *testing.T) {
 func TestEveryServiceNamesTheOwnerOfAForeignRoute(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	status, body := c.do(t, c.ingest[0], "GET", "/api/v1/pop/queue/q", "")
+	status, body := c.Do(t, c.Ingest[0], "GET", "/api/v1/pop/queue/q", "")
 	if status != 404 || !strings.Contains(string(body), "deliver") {
 		t.Errorf("%d %s", status, body)
 	}
-	status, body = c.do(t, c.deliver[0], "POST", "/api/v1/push", `{"items":[]}`)
+	status, body = c.Do(t, c.Deliver[0], "POST", "/api/v1/push", `{"items":[]}`)
 	if status != 404 || !strings.Contains(string(body), "ingest") {
 		t.Errorf("%d %s", status, body)
 	}
@@ -100,7 +102,7 @@ func TestEveryServiceNamesTheOwnerOfAForeignRoute(t *testing.T) {
 func TestEveryServiceTellsItsHealth(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	for _, address := range c.all() {
+	for _, address := range c.All() {
 		for path, want := range map[string]string{
 			"/health":             `{"status":"healthy","database":"connected","engine":"segments-go","version":"`,
 			"/livez":              ``,
@@ -108,7 +110,7 @@ func TestEveryServiceTellsItsHealth(t *testing.T) {
 			"/status":             `{"status":"ok","engine":"segments-go"}`,
 			"/metrics/prometheus": `queen_http_request_duration_seconds`,
 		} {
-			if status, body := c.do(t, address, "GET", path, ""); status != 200 || !strings.Contains(string(body), want) {
+			if status, body := c.Do(t, address, "GET", path, ""); status != 200 || !strings.Contains(string(body), want) {
 				t.Errorf("%s%s: %d %.300s", address, path, status, body)
 			}
 		}

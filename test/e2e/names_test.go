@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"queen.internal/pkg/client"
+	"queen.internal/test/internal/cell"
 )
 
 func TestNames(t *testing.T) {
@@ -14,8 +15,8 @@ func TestNames(t *testing.T) {
 		t.Run(fmt.Sprintf("Survive/%q", odd), func(t *testing.T) {
 			t.Parallel()
 			c := shared(t)
-			queue, partition, group := odd+" "+freshQueue(t), "partition "+odd, "group "+odd
-			results := c.push(t, client.Item{Queue: queue, Partition: partition, TransactionID: odd, Payload: []byte(`1`)})
+			queue, partition, group := odd+" "+cell.FreshQueue(), "partition "+odd, "group "+odd
+			results := c.Push(t, client.Item{Queue: queue, Partition: partition, TransactionID: odd, Payload: []byte(`1`)})
 			if results[0].Queue != queue || results[0].TransactionID != odd {
 				t.Errorf("%+v", results[0])
 			}
@@ -23,7 +24,7 @@ func TestNames(t *testing.T) {
 				{Queue: queue, Group: group, Mode: "all"},
 				{Queue: queue, Partition: &partition, Group: "other " + group, Mode: "all"},
 			} {
-				batch := c.pop(t, request)
+				batch := c.Pop(t, request)
 				if len(batch.Messages) != 1 {
 					t.Fatalf("%q: %+v", request.Queue, batch)
 				}
@@ -31,7 +32,7 @@ func TestNames(t *testing.T) {
 				if batch.Queue != queue || m.Partition != partition || m.Group != request.Group || m.TransactionID != odd {
 					t.Errorf("%+v", batch)
 				}
-				c.ackAll(t, request.Group, batch)
+				c.AckAll(t, request.Group, batch)
 			}
 		})
 	}
@@ -40,10 +41,10 @@ func TestNames(t *testing.T) {
 func TestNamesInPathsArePercentDecodedOnce(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
-	c.push(t, client.Item{Queue: queue + "+%2F", Payload: []byte(`1`)})
+	queue := cell.FreshQueue()
+	c.Push(t, client.Item{Queue: queue + "+%2F", Payload: []byte(`1`)})
 	// A literal plus stays a plus, and an encoded per cent sign is not decoded again.
-	status, body := c.get(t, "/api/v1/pop/queue/"+url.PathEscape(queue)+"+%252F")
+	status, body := c.Get(t, "/api/v1/pop/queue/"+url.PathEscape(queue)+"+%252F")
 	if status != 200 {
 		t.Errorf("%d %s", status, body)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"queen.internal/pkg/client"
+	"queen.internal/test/internal/cell"
 )
 
 // numbered is a message that knows its place among those its producer pushed to one partition.
@@ -70,14 +71,14 @@ func (l *ledger) check(t *testing.T, partitions, producers, each int) {
 func TestOrderHoldsUnderConcurrentProducersAndConsumers(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
+	queue := cell.FreshQueue()
 	const partitions, producers, each, workers = 6, 4, 120, 4
 	total := partitions * producers * each
 
 	var producing sync.WaitGroup
 	for p := range producers {
 		// Producers alternate between the edge and the two ingests; each keeps its own connection and waits for answers.
-		target := c.at(t, []string{c.edge, c.ingest[0], c.ingest[1]}[p%3])
+		target := c.At(t, []string{c.Edge, c.Ingest[0], c.Ingest[1]}[p%3])
 		producing.Go(func() { produce(t, target, queue, p, partitions, each) })
 	}
 
@@ -89,7 +90,7 @@ func TestOrderHoldsUnderConcurrentProducersAndConsumers(t *testing.T) {
 		l := &ledger{delivered: map[string][]numbered{}}
 		ledgers[group] = l
 		for w := range workers {
-			target := c.at(t, []string{c.edge, c.deliver[0], c.deliver[1]}[w%3])
+			target := c.At(t, []string{c.Edge, c.Deliver[0], c.Deliver[1]}[w%3])
 			consuming.Go(func() { consume(ctx, t, target, queue, group, l, total) })
 		}
 	}
@@ -165,7 +166,7 @@ func consume(ctx context.Context, t *testing.T, target *client.Client, queue, gr
 func TestDeduplicationHoldsAcrossTwoIngests(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
+	queue := cell.FreshQueue()
 	const keys, pushers = 20, 8
 	ids := make([]map[string]int, keys) // message id -> how often it was told
 	queued := make([]int, keys)
@@ -174,7 +175,7 @@ func TestDeduplicationHoldsAcrossTwoIngests(t *testing.T) {
 		ids[k] = map[string]int{}
 		var pushing sync.WaitGroup
 		for p := range pushers {
-			target := c.at(t, c.ingest[p%2])
+			target := c.At(t, c.Ingest[p%2])
 			pushing.Go(func() {
 				results, err := target.Push(t.Context(), []client.Item{{Queue: queue, TransactionID: fmt.Sprint("key-", k), Payload: []byte(`1`)}})
 				if err != nil {
@@ -196,7 +197,7 @@ func TestDeduplicationHoldsAcrossTwoIngests(t *testing.T) {
 			t.Errorf("key %d: queued %d times, ids %v", k, queued[k], ids[k])
 		}
 	}
-	batch := c.pop(t, client.PopRequest{Queue: queue, Batch: 1000})
+	batch := c.Pop(t, client.PopRequest{Queue: queue, Batch: 1000})
 	if len(batch.Messages) != keys {
 		t.Errorf("%d messages stored", len(batch.Messages))
 	}

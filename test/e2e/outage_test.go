@@ -12,13 +12,13 @@ import (
 
 	"queen.internal/compose/local"
 	"queen.internal/pkg/client"
+	"queen.internal/test/internal/cell"
 )
 
 func TestKilledServicesLoseNothingThatWasAcknowledged(t *testing.T) {
 	t.Parallel()
-	stack := own(t, local.Options{Ingest: 2, Deliver: 2})
-	c := cellOf(stack)
-	queue := freshQueue(t)
+	c := world.Own(t, local.Options{Ingest: 2, Deliver: 2})
+	queue := cell.FreshQueue()
 	const producers, partitions = 3, 4
 
 	load, stopLoad := context.WithCancel(t.Context())
@@ -26,7 +26,7 @@ func TestKilledServicesLoseNothingThatWasAcknowledged(t *testing.T) {
 	acknowledged := make([][partitions]int, producers) // messages of a producer whose push was answered
 	var producing sync.WaitGroup
 	for p := range producers {
-		target := c.client(t)
+		target := c.Client(t)
 		producing.Go(func() {
 			for n := 0; load.Err() == nil; n++ {
 				partition := n % partitions
@@ -55,7 +55,7 @@ func TestKilledServicesLoseNothingThatWasAcknowledged(t *testing.T) {
 	defer stopConsuming()
 	var consuming sync.WaitGroup
 	for range 3 {
-		target := c.client(t)
+		target := c.Client(t)
 		consuming.Go(func() {
 			for consume.Err() == nil {
 				batch, err := target.Pop(consume, client.PopRequest{Queue: queue, Group: "g", Mode: "all", Batch: 20, Lease: 2 * time.Second, Wait: 500 * time.Millisecond})
@@ -76,22 +76,22 @@ func TestKilledServicesLoseNothingThatWasAcknowledged(t *testing.T) {
 	for round := range 3 {
 		for _, service := range []string{local.Ingest, local.Deliver} {
 			progress := l.has()
-			if err := stack.Kill(service, 1+round%2); err != nil {
+			if err := c.Stack.Kill(service, 1+round%2); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, func() bool { return l.has() > progress })
-			if err := stack.Restart(t.Context(), service, 1+round%2); err != nil {
+			cell.Eventually(t, func() bool { return l.has() > progress })
+			if err := c.Stack.Restart(t.Context(), service, 1+round%2); err != nil {
 				t.Fatal(err)
 			}
 		}
 		progress := l.has()
-		if err := stack.KillDatabase(); err != nil {
+		if err := c.Stack.KillDatabase(); err != nil {
 			t.Fatal(err)
 		}
-		if err := stack.StartDatabase(t.Context()); err != nil {
+		if err := c.Stack.StartDatabase(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() bool { return l.has() > progress })
+		cell.Eventually(t, func() bool { return l.has() > progress })
 	}
 	stopLoad()
 	producing.Wait()
@@ -103,12 +103,12 @@ func TestKilledServicesLoseNothingThatWasAcknowledged(t *testing.T) {
 		}
 	}
 	// An ack whose answer was lost is not in the ledger although it counted, so what is left is asked of the cursor.
-	eventually(t, func() bool {
-		batch, err := c.client(t).Pop(t.Context(), client.PopRequest{Queue: queue, Group: "g", Batch: 1})
+	cell.Eventually(t, func() bool {
+		batch, err := c.Client(t).Pop(t.Context(), client.PopRequest{Queue: queue, Group: "g", Batch: 1})
 		if err != nil || len(batch.Messages) > 0 {
 			return false
 		}
-		return len(c.pop(t, client.PopRequest{Queue: queue, Group: "g", Wait: 3 * time.Second}).Messages) == 0
+		return len(c.Pop(t, client.PopRequest{Queue: queue, Group: "g", Wait: 3 * time.Second}).Messages) == 0
 	})
 	stopConsuming()
 	consuming.Wait()
@@ -116,12 +116,12 @@ func TestKilledServicesLoseNothingThatWasAcknowledged(t *testing.T) {
 	// A second group reads everything that is stored: each acknowledged message once, in its producer's order.
 	stored := &ledger{delivered: map[string][]numbered{}}
 	for {
-		batch := c.pop(t, client.PopRequest{Queue: queue, Group: "audit", Mode: "all", Batch: 1000, Partitions: partitions})
+		batch := c.Pop(t, client.PopRequest{Queue: queue, Group: "audit", Mode: "all", Batch: 1000, Partitions: partitions})
 		if len(batch.Messages) == 0 {
 			break
 		}
 		stored.add(t, batch.Messages)
-		c.ackAll(t, "audit", batch)
+		c.AckAll(t, "audit", batch)
 	}
 	if stored.has() != want {
 		t.Errorf("%d messages stored, %d acknowledged", stored.has(), want)
@@ -142,67 +142,65 @@ func TestKilledServicesLoseNothingThatWasAcknowledged(t *testing.T) {
 
 func TestServicesWaitForADatabaseThatIsDown(t *testing.T) {
 	t.Parallel()
-	stack := own(t, local.Options{})
-	c := cellOf(stack)
-	if err := stack.StopDatabase(t.Context()); err != nil {
+	c := world.Own(t, local.Options{})
+	if err := c.Stack.StopDatabase(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, service := range []string{local.Ingest, local.Deliver, local.Maintainer, local.Console} {
-		if err := stack.Kill(service, 1); err != nil {
+		if err := c.Stack.Kill(service, 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := stack.Launch(service, 1); err != nil {
+		if err := c.Stack.Launch(service, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// They are up, say why they cannot serve, and are told apart from dead ones.
-	for _, address := range append(c.rest, c.ingest[0], c.deliver[0]) {
-		eventually(t, func() bool {
+	for _, address := range append(c.Rest, c.Ingest[0], c.Deliver[0]) {
+		cell.Eventually(t, func() bool {
 			resp, err := http.Get(address + "/livez")
 			if err != nil {
 				return false
 			}
 			return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 		})
-		status, body := c.do(t, address, "GET", "/health", "")
+		status, body := c.Do(t, address, "GET", "/health", "")
 		if status != 503 || !strings.HasPrefix(string(body), `{"status":"unhealthy","database":"disconnected","engine":"segments-go","version":"`) {
 			t.Errorf("%s: %d %s", address, status, body)
 		}
-		if status, body = c.do(t, address, "GET", "/readyz", ""); status != 503 || !json.Valid(body) || strings.Contains(string(body), "127.0.0.1") {
+		if status, body = c.Do(t, address, "GET", "/readyz", ""); status != 503 || !json.Valid(body) || strings.Contains(string(body), "127.0.0.1") {
 			t.Errorf("%s: %d %s", address, status, body)
 		}
 	}
-	for _, address := range []string{c.ingest[0], c.edge} {
-		status, body := c.do(t, address, "POST", "/api/v1/push", `{"items":[{"queue":"q","payload":1}]}`)
+	for _, address := range []string{c.Ingest[0], c.Edge} {
+		status, body := c.Do(t, address, "POST", "/api/v1/push", `{"items":[{"queue":"q","payload":1}]}`)
 		if status != 503 || !strings.Contains(string(body), `"error"`) {
 			t.Errorf("push: %d %s", status, body)
 		}
-		if status, body = c.do(t, c.deliver[0], "GET", "/api/v1/pop/queue/q", ""); status != 503 || !strings.Contains(string(body), `"error"`) {
+		if status, body = c.Do(t, c.Deliver[0], "GET", "/api/v1/pop/queue/q", ""); status != 503 || !strings.Contains(string(body), `"error"`) {
 			t.Errorf("pop: %d %s", status, body)
 		}
 	}
-	if err := stack.StartDatabase(t.Context()); err != nil {
+	if err := c.Stack.StartDatabase(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool {
-		status, _ := c.do(t, c.edge, "GET", "/health", "")
+	cell.Eventually(t, func() bool {
+		status, _ := c.Do(t, c.Edge, "GET", "/health", "")
 		return status == 200
 	})
-	pushNumbered(t, c, "q", 1)
-	if batch := c.pop(t, client.PopRequest{Queue: "q"}); len(batch.Messages) != 1 {
+	c.PushNumbered(t, "q", 1)
+	if batch := c.Pop(t, client.PopRequest{Queue: "q"}); len(batch.Messages) != 1 {
 		t.Errorf("%+v", batch)
 	}
 }
 
 func TestStoppingDeliverAnswersParkedPollsAtOnce(t *testing.T) {
 	t.Parallel()
-	stack := own(t, local.Options{})
-	c := cellOf(stack)
+	c := world.Own(t, local.Options{})
 	const polls = 5
 	answers := make(chan int, polls)
 	for range polls {
 		go func() {
-			resp, err := http.Get(c.deliver[0] + "/api/v1/pop/queue/quiet?wait=true&timeout=60000")
+			resp, err := http.Get(c.Deliver[0] + "/api/v1/pop/queue/quiet?wait=true&timeout=60000")
 			if err != nil {
 				t.Error(err)
 				answers <- 0
@@ -214,8 +212,8 @@ func TestStoppingDeliverAnswersParkedPollsAtOnce(t *testing.T) {
 			}
 		}()
 	}
-	c.awaitParked(t, polls)
-	if err := stack.Terminate(t.Context(), local.Deliver, 1); err != nil {
+	c.AwaitParked(t, polls)
+	if err := c.Stack.Terminate(t.Context(), local.Deliver, 1); err != nil {
 		t.Fatal(err)
 	}
 	for range polls {

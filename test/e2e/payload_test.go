@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"queen.internal/test/internal/cell"
 )
 
 // payloads are JSON values whose text must survive to the byte.
@@ -35,12 +37,12 @@ func TestPayload(t *testing.T) {
 		t.Run("SurvivesVerbatim/"+name, func(t *testing.T) {
 			t.Parallel()
 			c := shared(t)
-			queue := freshQueue(t)
-			status, body := c.post(t, "/api/v1/push", fmt.Sprintf(`{"items":[{"queue":%q,"payload":%s}]}`, queue, payload))
+			queue := cell.FreshQueue()
+			status, body := c.Post(t, "/api/v1/push", fmt.Sprintf(`{"items":[{"queue":%q,"payload":%s}]}`, queue, payload))
 			if status != 201 {
 				t.Fatalf("push: %d %s", status, body)
 			}
-			status, body = c.get(t, "/api/v1/pop/queue/"+queue+"?wait=true&timeout=5000")
+			status, body = c.Get(t, "/api/v1/pop/queue/"+queue+"?wait=true&timeout=5000")
 			if status != 200 {
 				t.Fatalf("pop: %d %s", status, body)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"queen.internal/pkg/testkit"
+	"queen.internal/test/internal/cell"
 )
 
 // single is one more process of a service on the shared stack's database, which it reaches through a proxy.
@@ -31,7 +32,7 @@ func startSingle(t *testing.T, service string) *single {
 	s := &single{url: "http://127.0.0.1:" + settings["PORT"], proxy: testkit.NewProxy(t, settings["PG_HOST"]+":"+settings["PG_PORT"])}
 	settings["PG_PORT"] = strconv.Itoa(s.proxy.Port())
 	var output strings.Builder
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(world.binaries, service))
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(world.Binaries, service))
 	cmd.Env = os.Environ()
 	for name, value := range settings {
 		cmd.Env = append(cmd.Env, name+"="+value)
@@ -45,10 +46,10 @@ func startSingle(t *testing.T, service string) *single {
 		_ = s.process.Kill() // also when it is stopped; an error means that it has ended
 		_ = cmd.Wait()       // which says that it was killed
 		if t.Failed() {
-			t.Logf("%s printed:\n%s", service, lastLines(output.String(), 40))
+			t.Logf("%s printed:\n%s", service, cell.LastLines(output.String(), 40))
 		}
 	})
-	eventually(t, func() bool {
+	cell.Eventually(t, func() bool {
 		resp, err := http.Get(s.url + "/readyz")
 		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 	})
@@ -76,7 +77,7 @@ func (s *single) freeze(t *testing.T) {
 func direct(t *testing.T) *pgx.Conn {
 	t.Helper()
 	shared(t)
-	return connectTo(t, world.stack.DSN())
+	return connectTo(t, shared(t).Stack.DSN())
 }
 
 func connectTo(t *testing.T, dsn string) *pgx.Conn {

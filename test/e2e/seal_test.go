@@ -17,6 +17,7 @@ import (
 	"queen.internal/pkg/seal"
 	"queen.internal/pkg/segment"
 	"queen.internal/pkg/testkit"
+	"queen.internal/test/internal/cell"
 )
 
 const (
@@ -27,13 +28,12 @@ const (
 // TestGuardedCell is about a stack that asks for tokens and can seal.
 func TestGuardedCell(t *testing.T) {
 	t.Parallel()
-	stack := own(t, local.Options{Ingest: 2, Env: []string{
+	c := world.Own(t, local.Options{Ingest: 2, Env: []string{
 		"QUEEN_ENCRYPTION_KEY=" + sealKey, "JWT_ENABLED=on", "JWT_SECRET=" + jwtSecret, "JWT_ISSUER=e2e",
 	}})
-	c := cellOf(stack)
 	t.Run("EncryptedQueueGivesClearPayloadsAndStoresNone", func(t *testing.T) {
 		t.Parallel()
-		testEncryptedQueue(t, c, stack)
+		testEncryptedQueue(t, c)
 	})
 	t.Run("ProducerIsTheTokensSubjectAndNeverTheBodys", func(t *testing.T) {
 		t.Parallel()
@@ -41,7 +41,7 @@ func TestGuardedCell(t *testing.T) {
 	})
 	t.Run("TokensReachAsFarAsTheirRoles", func(t *testing.T) {
 		t.Parallel()
-		testLevels(t, c, stack)
+		testLevels(t, c)
 	})
 }
 
@@ -51,9 +51,9 @@ func tokenOf(t *testing.T, role, subject string) string {
 }
 
 // as is a client of the edge with a token.
-func (c *cell) as(t *testing.T, token string) *client.Client {
+func clientAs(t *testing.T, c *cell.Cell, token string) *client.Client {
 	t.Helper()
-	cl, err := client.New(client.Options{URL: c.edge, Token: token})
+	cl, err := client.New(client.Options{URL: c.Edge, Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,10 +84,10 @@ func ask(t *testing.T, token, method, url, body string) (int, string) {
 }
 
 // rows are the messages of a queue as they lie in the database.
-func rows(t *testing.T, stack *local.Stack, queue string) []segment.Message {
+func rows(t *testing.T, c *cell.Cell, queue string) []segment.Message {
 	t.Helper()
 	var messages []segment.Message
-	conn, err := pgx.Connect(t.Context(), stack.DSN())
+	conn, err := pgx.Connect(t.Context(), c.Stack.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,14 +116,14 @@ func rows(t *testing.T, stack *local.Stack, queue string) []segment.Message {
 }
 
 // Acceptance line 22, with a key.
-func testEncryptedQueue(t *testing.T, c *cell, stack *local.Stack) {
+func testEncryptedQueue(t *testing.T, c *cell.Cell) {
 	t.Helper()
-	queue := freshQueue(t)
-	producer, consumer := c.as(t, tokenOf(t, "write-only", "producer")), c.as(t, tokenOf(t, "read-write", "consumer"))
+	queue := cell.FreshQueue()
+	producer, consumer := clientAs(t, c, tokenOf(t, "write-only", "producer")), clientAs(t, c, tokenOf(t, "read-write", "consumer"))
 	configure := func(on bool) {
 		t.Helper()
 		body := fmt.Sprintf(`{"queue":%q,"options":{"encryptionEnabled":%v}}`, queue, on)
-		status, answer := ask(t, tokenOf(t, "admin", ""), http.MethodPost, c.edge+"/api/v1/configure", body)
+		status, answer := ask(t, tokenOf(t, "admin", ""), http.MethodPost, c.Edge+"/api/v1/configure", body)
 		if status != http.StatusOK || !strings.Contains(answer, fmt.Sprintf(`"encryptionEnabled":%v`, on)) {
 			t.Fatalf("%d %s", status, answer)
 		}
@@ -152,7 +152,7 @@ func testEncryptedQueue(t *testing.T, c *cell, stack *local.Stack) {
 	if err != nil || again[0].Status != client.Duplicate {
 		t.Errorf("%+v, %v", again, err)
 	}
-	messages := rows(t, stack, queue)
+	messages := rows(t, c, queue)
 	if len(messages) != len(hidden) {
 		t.Errorf("%d messages are stored", len(messages))
 	}
@@ -184,9 +184,9 @@ func testEncryptedQueue(t *testing.T, c *cell, stack *local.Stack) {
 func TestEncryptedQueueWithoutAKeyStoresNothing(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
-	queue := freshQueue(t)
-	c.push(t, client.Item{Queue: queue, Payload: []byte(`"before"`)})
-	conn, err := pgx.Connect(t.Context(), world.stack.DSN())
+	queue := cell.FreshQueue()
+	c.Push(t, client.Item{Queue: queue, Payload: []byte(`"before"`)})
+	conn, err := pgx.Connect(t.Context(), c.Stack.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,14 +194,14 @@ func TestEncryptedQueueWithoutAKeyStoresNothing(t *testing.T) {
 	if closed := conn.Close(t.Context()); err != nil || closed != nil {
 		t.Fatal(err, closed)
 	}
-	status, body := c.post(t, "/api/v1/push", fmt.Sprintf(`{"items":[{"queue":%q,"payload":"hidden"}]}`, queue))
+	status, body := c.Post(t, "/api/v1/push", fmt.Sprintf(`{"items":[{"queue":%q,"payload":"hidden"}]}`, queue))
 	if status != http.StatusCreated || !strings.Contains(string(body), `"status":"failed"`) || !strings.Contains(string(body), "QUEEN_ENCRYPTION_KEY") {
 		t.Errorf("%d %s", status, body)
 	}
-	if messages := rows(t, world.stack, queue); len(messages) != 1 || string(messages[0].Payload) != `"before"` {
+	if messages := rows(t, c, queue); len(messages) != 1 || string(messages[0].Payload) != `"before"` {
 		t.Errorf("%d messages", len(messages))
 	}
-	if batch := c.pop(t, client.PopRequest{Queue: queue, Batch: 10}); len(batch.Messages) != 1 || string(batch.Messages[0].Data) != `"before"` {
+	if batch := c.Pop(t, client.PopRequest{Queue: queue, Batch: 10}); len(batch.Messages) != 1 || string(batch.Messages[0].Data) != `"before"` {
 		t.Errorf("%+v", batch)
 	}
 }
@@ -214,12 +214,12 @@ func deref(text *string) any {
 }
 
 // Acceptance line 23.
-func testProducer(t *testing.T, closed *cell) {
+func testProducer(t *testing.T, closed *cell.Cell) {
 	t.Helper()
 	const items = `{"items":[{"queue":%q,"payload":{"producerSub":"mallory"},"producerSub":"mallory"}]}`
 	open := shared(t)
 	for name, test := range map[string]struct {
-		cell        *cell
+		at          *cell.Cell
 		token, want string
 	}{
 		"WithoutAuthentication": {open, "", `"producerSub":null`},
@@ -227,18 +227,18 @@ func testProducer(t *testing.T, closed *cell) {
 		"Authenticated":         {closed, tokenOf(t, "read-write", "svc"), `"producerSub":"svc"`},
 		"EmptySubject":          {closed, tokenOf(t, "read-write", ""), `"producerSub":null`},
 	} {
-		queue := freshQueue(t)
-		if status, answer := ask(t, test.token, http.MethodPost, test.cell.edge+"/api/v1/push", fmt.Sprintf(items, queue)); status != http.StatusCreated {
+		queue := cell.FreshQueue()
+		if status, answer := ask(t, test.token, http.MethodPost, test.at.Edge+"/api/v1/push", fmt.Sprintf(items, queue)); status != http.StatusCreated {
 			t.Errorf("%s: %d %s", name, status, answer)
 		}
-		status, answer := ask(t, test.token, http.MethodGet, test.cell.edge+"/api/v1/pop/queue/"+queue, "")
+		status, answer := ask(t, test.token, http.MethodGet, test.at.Edge+"/api/v1/pop/queue/"+queue, "")
 		if status != http.StatusOK || !strings.Contains(answer, `"data":{"producerSub":"mallory"},`+test.want+`,`) {
 			t.Errorf("%s: %d %s", name, status, answer)
 		}
 	}
 }
 
-func testLevels(t *testing.T, c *cell, stack *local.Stack) {
+func testLevels(t *testing.T, c *cell.Cell) {
 	t.Helper()
 	const body = `{"items":[{"queue":"levels","payload":1}]}`
 	const forbidden, required = `{"error":"Insufficient permissions"}`, `{"error":"Authentication required"}`
@@ -263,9 +263,9 @@ func testLevels(t *testing.T, c *cell, stack *local.Stack) {
 		if test.role != "" {
 			token = tokenOf(t, test.role, "svc")
 		}
-		straight := map[string]string{"GET": c.deliver[0], "POST": c.ingest[0]}[test.method]
-		for _, address := range []string{straight, c.edge} {
-			if address == c.edge && test.want == http.StatusOK {
+		straight := map[string]string{"GET": c.Deliver[0], "POST": c.Ingest[0]}[test.method]
+		for _, address := range []string{straight, c.Edge} {
+			if address == c.Edge && test.want == http.StatusOK {
 				continue // the one before has leased what there is
 			}
 			if status, answer := ask(t, token, test.method, address+paths[test.method], body); status != test.want || !strings.Contains(answer, test.answer) {
@@ -279,17 +279,17 @@ func testLevels(t *testing.T, c *cell, stack *local.Stack) {
 		stranger: `{"error":"Invalid token signature"}`, expired: `{"error":"Token has expired"}`, "x": `{"error":"Bad token header"}`,
 		testkit.RoleToken(t, jwtSecret, "admin", ""): `{"error":"Invalid token issuer"}`,
 	} {
-		if status, answer := ask(t, token, http.MethodPost, c.edge+"/api/v1/push", body); status != http.StatusUnauthorized || answer != want {
+		if status, answer := ask(t, token, http.MethodPost, c.Edge+"/api/v1/push", body); status != http.StatusUnauthorized || answer != want {
 			t.Errorf("%d %s, want %s", status, answer, want)
 		}
 	}
-	for _, address := range c.all() {
+	for _, address := range c.All() {
 		for _, path := range []string{"/health", "/livez", "/readyz", "/metrics/prometheus"} {
 			if status, answer := ask(t, "", http.MethodGet, address+path, ""); status != http.StatusOK {
 				t.Errorf("%s%s: %d %.200s", address, path, status, answer)
 			}
 		}
-		if address == c.edge {
+		if address == c.Edge {
 			continue
 		}
 		if status, answer := ask(t, "", http.MethodGet, address+"/status", ""); status != http.StatusUnauthorized {
@@ -298,7 +298,7 @@ func testLevels(t *testing.T, c *cell, stack *local.Stack) {
 	}
 	// Neither the key nor the secret is told anywhere.
 	for _, service := range local.Names() {
-		for _, line := range strings.Split(stack.Logs(service), "\n") {
+		for _, line := range strings.Split(c.Stack.Logs(service), "\n") {
 			if strings.Contains(line, sealKey) || strings.Contains(line, jwtSecret) {
 				t.Errorf("%s printed %s", service, line)
 			}

@@ -1,0 +1,55 @@
+package cell
+
+import (
+	"bufio"
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Eventually asks again and again, at a pace that leaves the machine to others, until the answer is yes. It fails the
+// test when that has not come within a minute.
+func Eventually(t *testing.T, answer func() bool) {
+	t.Helper()
+	pace := time.NewTicker(20 * time.Millisecond)
+	defer pace.Stop()
+	limit := time.NewTimer(time.Minute)
+	defer limit.Stop()
+	for !answer() {
+		select {
+		case <-pace.C:
+		case <-limit.C:
+			t.Fatal("not within a minute")
+		}
+	}
+}
+
+// Parked is how many long polls the delivers hold.
+func (c *Cell) Parked(t *testing.T) int {
+	t.Helper()
+	total := 0
+	for _, address := range c.Deliver {
+		_, body := c.Do(t, address, http.MethodGet, "/metrics/prometheus", "")
+		lines := bufio.NewScanner(bytes.NewReader(body))
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			if value, found := strings.CutPrefix(lines.Text(), "queen_parked_long_polls "); found {
+				n, err := strconv.ParseFloat(value, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				total += int(n)
+			}
+		}
+	}
+	return total
+}
+
+// AwaitParked returns once at least n long polls are parked.
+func (c *Cell) AwaitParked(t *testing.T, n int) {
+	t.Helper()
+	Eventually(t, func() bool { return c.Parked(t) >= n })
+}
