@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
-	"github.com/google/uuid"
 
 	"queen.internal/pkg/httpd"
 	"queen.internal/pkg/store/admin"
@@ -17,8 +16,6 @@ import (
 type API struct {
 	Push   sealing.Push
 	Queues *admin.Store
-	// Forget drops what is remembered of a queue; see sealing.Gate.
-	Forget func(tenant uuid.UUID, name string)
 	// Ready is nil while the database has the schema this binary needs; else it is why not.
 	Ready func() error
 	// KeyPresent says that this server can encrypt payloads.
@@ -27,11 +24,7 @@ type API struct {
 
 // Handlers are the handlers by the names of their rows in the route table.
 func (a *API) Handlers() map[string]gin.HandlerFunc {
-	return map[string]gin.HandlerFunc{
-		"push":         a.push,
-		"configure":    a.configure,
-		"queue_delete": a.deleteQueue,
-	}
+	return map[string]gin.HandlerFunc{"push": a.push, "configure": a.configure}
 }
 
 // resultBytes is about how long one element of the answer is.
