@@ -14,15 +14,18 @@ import (
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/route"
 	"queen.internal/pkg/schema"
+	"queen.internal/pkg/seal"
+	"queen.internal/pkg/store/deadletter"
 	"queen.internal/services/console/internal/httpapi"
 	"queen.internal/services/console/internal/page"
 )
 
-// run is the service. So far it has one page, so it is its frame:
+// run is the service:
 //
-//	httpd: probes, metrics --> schema keeper --> pool --> PostgreSQL
-//	  |
-//	httpapi --> page, built into the binary
+//	httpd: requests --> httpapi --> store/deadletter (reads lane) ---> PostgreSQL
+//	  |                    |                                              |
+//	  |                    +--> page, built into the binary               |
+//	  +---- probes, metrics --> schema keeper (probes lane) --------------+
 func run(ctx context.Context, env daemon.Env) error {
 	s := defaults()
 	if err := config.Load(&s); err != nil {
@@ -34,21 +37,18 @@ func run(ctx context.Context, env daemon.Env) error {
 
 // serve works until ctx ends. It calls listening once, with the base URL, when requests are answered.
 func serve(ctx context.Context, env daemon.Env, s settings, listening func(url string)) error {
-	pool, err := pg.Open(ctx, pg.FromSettings(s.Postgres), pg.Options{
-		Name: "queen-" + env.Service, Logger: logging.For(env.Logger, "postgres"),
-	})
+	p, err := open(ctx, env, &s)
 	if err != nil {
 		return err
 	}
-	keeper := schema.NewKeeper(schema.Broker(), pool, bool(s.ApplySchema), logging.For(env.Logger, "schema"))
-	server, err := newServer(env, s, pool, keeper)
+	server, err := p.server(env, &s)
 	if err != nil {
-		pool.Close()
+		p.close()
 		return err
 	}
 	group := daemon.Group{Logger: env.Logger}
-	group.Add(daemon.Component{Name: "pool", Stop: func(context.Context) error { pool.Close(); return nil }})
-	group.Add(daemon.Component{Name: "schema", Run: keeper.Run})
+	group.Add(daemon.Component{Name: "postgres", Stop: func(context.Context) error { p.close(); return nil }})
+	group.Add(daemon.Component{Name: "schema", Run: p.schema.Run})
 	group.Add(daemon.Component{
 		Name: "http",
 		Start: func(ctx context.Context) error {
@@ -65,21 +65,59 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	return group.Run(ctx)
 }
 
-func newServer(env daemon.Env, s settings, pool *pg.Pool, keeper *schema.Keeper) (*httpd.Server, error) {
+// parts is what the console consists of.
+type parts struct {
+	reads, probes *pg.Pool
+	schema        *schema.Keeper
+	keys          *seal.Keys
+}
+
+// open makes the parts. Nothing is started and nothing connects.
+func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
+	keys, err := s.Encryption.Keys(env.Logger)
+	if err != nil {
+		return nil, err
+	}
+	p := &parts{keys: keys}
+	lanes, database := s.lanes(), pg.FromSettings(s.Postgres)
+	if p.probes, err = pg.Open(ctx, database, pg.Options{
+		Name: "queen-" + env.Service + "/probes", Logger: logging.For(env.Logger, "postgres"), Size: lanes.probes,
+	}); err != nil {
+		return nil, err
+	}
+	database.StatementTimeout = min(database.StatementTimeout, readTimeout)
+	if p.reads, err = pg.Open(ctx, database, pg.Options{
+		Name: "queen-" + env.Service + "/reads", Logger: logging.For(env.Logger, "postgres"), Size: lanes.reads,
+	}); err != nil {
+		p.probes.Close()
+		return nil, err
+	}
+	p.schema = schema.NewKeeper(schema.Broker(), p.probes, bool(s.ApplySchema), logging.For(env.Logger, "schema"))
+	return p, nil
+}
+
+func (p *parts) close() {
+	p.reads.Close()
+	p.probes.Close()
+}
+
+// server makes the HTTP side.
+func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 	front, err := page.New(env.Version)
 	if err != nil {
 		return nil, err
 	}
-	ping := func(ctx context.Context) error { return schema.Public(pg.Ping(ctx, pool)) }
+	ping := func(ctx context.Context) error { return schema.Public(pg.Ping(ctx, p.probes)) }
+	api := &httpapi.API{DeadLetters: deadletter.New(p.reads), Keys: p.keys, Timeout: readTimeout}
 	return httpd.New(httpd.Options{
 		Role: route.Console, Logger: env.Logger, Metrics: metrics.New(env.Service, env.Version),
 		Health: health.New(health.Options{Version: env.Version, Ping: ping, Ready: []health.Check{
 			{Name: "postgresql", Func: ping},
-			{Name: "schema", Func: func(context.Context) error { return schema.Public(keeper.Ready()) }},
+			{Name: "schema", Func: func(context.Context) error { return schema.Public(p.schema.Ready()) }},
 		}}),
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes),
 		DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
-		Auth:     auth.FromSettings(s.Auth, env.Logger),
+		Tenancy: bool(s.Tenancy.Header), Auth: auth.FromSettings(s.Auth, env.Logger), Handlers: api.Handlers(),
 		Fallback: httpapi.Pages(front),
 	})
 }

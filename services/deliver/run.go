@@ -14,6 +14,7 @@ import (
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/route"
 	"queen.internal/pkg/schema"
+	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/store/log"
 	"queen.internal/services/deliver/internal/ack"
@@ -155,7 +156,10 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 		{Name: "postgresql", Func: ping},
 		{Name: "schema", Func: func(context.Context) error { return schema.Public(p.schema.Ready()) }},
 	}})
-	api := &httpapi.API{Pops: p.pops, Acks: p.acks, Returns: p.returns, Defaults: s.popDefaults()}
+	api := &httpapi.API{
+		Pops: p.pops, Acks: p.acks, Returns: p.returns, Defaults: s.popDefaults(),
+		DeadLetters: deadletter.New(p.reads), Timeout: callTimeout, // a purge is nobody's claim
+	}
 	return httpd.New(httpd.Options{
 		Role: route.Deliver, Logger: env.Logger, Metrics: p.metrics, Health: checks,
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes), DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),

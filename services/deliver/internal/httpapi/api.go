@@ -3,8 +3,11 @@
 package httpapi
 
 import (
+	"time"
+
 	"github.com/gin-gonic/gin"
 
+	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/wire"
 	"queen.internal/services/deliver/internal/ack"
 	"queen.internal/services/deliver/internal/giveback"
@@ -17,6 +20,9 @@ type API struct {
 	Acks     *ack.Service
 	Returns  *giveback.Giver
 	Defaults wire.PopDefaults
+
+	DeadLetters *deadletter.Store
+	Timeout     time.Duration // of one call to it
 }
 
 // Handlers are the handlers by row name.
@@ -29,5 +35,8 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 		"ack_batch":     a.ackBatch,
 		"lease_extend":  a.extendLease,
 		"lease_release": a.releaseLease,
+
+		"dlq_purge":      a.purgeDeadLetters,
+		"message_delete": a.deleteMessage,
 	}
 }
