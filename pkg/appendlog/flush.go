@@ -219,6 +219,7 @@ func (f *flush) settle(ctx context.Context, placed []log.Placed, waited bool, gi
 func (f *flush) evict(p *pending) {
 	f.log.ids.Remove(p.key)
 	p.partition = log.Partition{}
+	p.restart()
 	if p.evicted++; p.evicted > maxEvictions {
 		f.results[p.group].Err = queue.Unavailable("the queue is being deleted and created at the same time", pg.RetryAfter,
 			fmt.Errorf("append to %q: partition gone %d times", p.key.Queue, p.evicted))

@@ -16,6 +16,7 @@ type pending struct {
 	group     int // in the results
 	key       Key
 	partition log.Partition
+	all       []segment.Message // the whole group
 	messages  []segment.Message
 	sealed    bool
 	places    []int
@@ -24,11 +25,18 @@ type pending struct {
 }
 
 func newPending(index int, g *Group) *pending {
-	p := &pending{group: index, key: g.Key, messages: g.Messages, sealed: g.Sealed, places: make([]int, len(g.Messages))}
+	p := &pending{group: index, key: g.Key, all: g.Messages, sealed: g.Sealed}
+	p.restart()
+	return p
+}
+
+// restart makes the whole group open again: what was found to be a duplicate in a queue that is gone has no original in
+// the one that follows.
+func (p *pending) restart() {
+	p.messages, p.places = p.all, make([]int, len(p.all))
 	for i := range p.places {
 		p.places[i] = i
 	}
-	return p
 }
 
 // place gives the group its partition.

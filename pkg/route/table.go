@@ -53,6 +53,7 @@ type Row struct {
 var Table = []Row{
 	{"push", "POST", "/api/v1/push", Ingest, WriteOnly, true, ClassPush},
 	{"configure", "POST", "/api/v1/configure", Ingest, ReadWrite, true, ClassManage},
+	{"queue_delete", "DELETE", "/api/v1/resources/queues/:queue", Ingest, Admin, true, ClassManage},
 
 	{"pop_discover", "GET", "/api/v1/pop", Deliver, ReadWrite, true, ClassPop},
 	{"pop_queue", "GET", "/api/v1/pop/queue/:queue", Deliver, ReadWrite, true, ClassPop},

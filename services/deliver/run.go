@@ -18,6 +18,7 @@ import (
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/store/log"
 	"queen.internal/services/deliver/internal/ack"
+	"queen.internal/services/deliver/internal/announce"
 	"queen.internal/services/deliver/internal/giveback"
 	"queen.internal/services/deliver/internal/httpapi"
 	"queen.internal/services/deliver/internal/lease"
@@ -35,9 +36,9 @@ import (
 //	                              |   +-> claim (claims lane), segments (reads lane)
 //	                              +-> lease.Clock, lease.Registry
 //	                              |      ^           |
-//	         answer not written -> giveback.Giver (claims lane), frees partitions in ready.Index
+//	         answer not written -> giveback.Giver (claims lane) -> announce.Announcer -> ready.Index
 //	                                     ^           |
-//	POST /ack... -> httpapi -> ack.Service (claims lane), frees partitions in ready.Index
+//	POST /ack... -> httpapi -> ack.Service (claims lane) -> announce.Announcer -> ready.Index
 func run(ctx context.Context, env daemon.Env) error {
 	s := defaults()
 	if err := config.Load(&s); err != nil {
@@ -68,6 +69,7 @@ type parts struct {
 	metrics               *metrics.Registry
 	lot                   *wait.Lot
 	index                 *ready.Index
+	news                  *announce.Announcer
 	pops                  *pop.Engine
 	acks                  *ack.Service
 	returns               *giveback.Giver
@@ -101,8 +103,9 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 	p.index = ready.New(group.New(p.reads), p.lot, ready.Options{
 		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap,
 	})
+	p.news = announce.New(p.index)
 	p.returns = giveback.New(giveback.Options{
-		Groups: groups, Index: p.index, Clock: clock, Leases: leases, Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout,
+		Groups: groups, News: p.news, Clock: clock, Leases: leases, Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout,
 		Returned: counters.Returned,
 	})
 	p.pops = pop.New(pop.Options{
@@ -111,7 +114,7 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		Claims: counters.Claims, Delivered: counters.Delivered, Unopened: counters.Unopened,
 	})
 	p.acks = ack.New(ack.Options{
-		Groups: groups, Index: p.index, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
+		Groups: groups, News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
 	})
 	measure.Watch(p.metrics.Registerer(), p.lot, p.index, leases, p.pools())
 	return p, nil

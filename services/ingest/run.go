@@ -66,7 +66,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	gate := sealing.New(keys, store.Flags, batcher.Push)
 
 	ping := func(ctx context.Context) error { return pg.Ping(ctx, pool) }
-	api := &httpapi.API{Push: gate.Push, Queues: admin.New(pool), Ready: keeper.Ready, KeyPresent: keys.CanSeal()}
+	api := &httpapi.API{Push: gate.Push, Queues: admin.New(pool), Forget: gate.Forget, Ready: keeper.Ready, KeyPresent: keys.CanSeal()}
 	server, err := httpd.New(httpd.Options{
 		Role: route.Ingest, Logger: env.Logger, Metrics: registry,
 		Health: health.New(health.Options{

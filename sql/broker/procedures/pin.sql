@@ -41,7 +41,10 @@ BEGIN
             RETURN;
         ELSIF NOT FOUND THEN
             -- Locked before anything is inserted, as subscribe does it; then everything is looked at again.
-            PERFORM FROM queen.queues q WHERE q.id = pin.queue_id FOR NO KEY UPDATE;
+            PERFORM FROM queen.queues q WHERE q.id = pin.queue_id AND q.deleted_at IS NULL FOR NO KEY UPDATE;
+            IF NOT FOUND THEN
+                RETURN; -- deleted meanwhile: nothing is left behind in it
+            END IF;
             v_locked := true;
         ELSE
             INSERT INTO queen.subscriptions (queue_id, group_name) VALUES (pin.queue_id, p_group)

@@ -11,8 +11,8 @@ import (
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/wire"
+	"queen.internal/services/deliver/internal/announce"
 	"queen.internal/services/deliver/internal/lease"
-	"queen.internal/services/deliver/internal/ready"
 )
 
 // What a client reads of an item that was not carried out, contract sections 3.3 and 3.4. Clients look for words in them.
@@ -27,7 +27,7 @@ const (
 // Options are what a Service works with.
 type Options struct {
 	Groups  *group.Store
-	Index   *ready.Index
+	News    *announce.Announcer
 	Clock   *lease.Clock
 	Leases  *lease.Registry
 	Timeout time.Duration // of one call of the store
@@ -58,7 +58,7 @@ func (s *Service) Ack(ctx context.Context, tenant uuid.UUID, req wire.AckRequest
 			return nil, err
 		}
 		for i := range decisions {
-			s.settle(batches[i], &decisions[i], results)
+			s.settle(tenant, batches[i], &decisions[i], results)
 		}
 	}
 	for i := range results {
@@ -126,7 +126,7 @@ var signals = [...]group.Signal{
 }
 
 // settle renders the decision on one batch, and tells who waits for its partition when that came free.
-func (s *Service) settle(b *batch, d *group.AckResult, results []wire.AckResult) {
+func (s *Service) settle(tenant uuid.UUID, b *batch, d *group.AckResult, results []wire.AckResult) {
 	for i, place := range b.places {
 		r := &results[place]
 		switch d.Outcome {
@@ -145,10 +145,11 @@ func (s *Service) settle(b *batch, d *group.AckResult, results []wire.AckResult)
 	if d.Outcome != group.Decided || !d.LeaseReleased {
 		return
 	}
+	freed := group.LeaseKey{Partition: d.PartitionID, Subscription: d.SubscriptionID}
 	if b.group.Lease != nil {
-		s.o.Leases.Released(*b.group.Lease, group.LeaseKey{Partition: d.PartitionID, Subscription: d.SubscriptionID})
+		s.o.Leases.Released(*b.group.Lease, freed)
 	}
-	s.o.Index.Freed(d.SubscriptionID, d.PartitionID)
+	s.o.News.Freed(tenant, freed)
 }
 
 var itemErrors = [...]string{

@@ -16,14 +16,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"queen.internal/pkg/store/group"
+	"queen.internal/services/deliver/internal/announce"
 	"queen.internal/services/deliver/internal/lease"
-	"queen.internal/services/deliver/internal/ready"
 )
 
 // Options are what a Giver works with.
 type Options struct {
 	Groups  *group.Store
-	Index   *ready.Index
+	News    *announce.Announcer
 	Clock   *lease.Clock
 	Leases  *lease.Registry
 	Logger  *slog.Logger
@@ -89,9 +89,9 @@ func (g *Giver) release(ctx context.Context, tenant, lease uuid.UUID, keys []gro
 	g.o.Returned.WithLabelValues(reason).Add(float64(len(released)))
 	for _, key := range released {
 		g.o.Leases.Released(lease, key)
-		if tell {
-			g.o.Index.Freed(key.Subscription, key.Partition)
-		}
+	}
+	if tell {
+		g.o.News.Freed(tenant, released...)
 	}
 	return len(released), nil
 }

@@ -41,7 +41,8 @@ func (c *call) pinned(ctx context.Context, pin *ready.Pin, known **group.Pinned)
 		for i := range result.Claims {
 			switch claim := &result.Claims[i]; claim.Verdict {
 			case group.Gone:
-				*known, again = nil, !fresh
+				// What stands there next has been made since, as if there had been nothing.
+				*known, again, c.absent = nil, !fresh, true
 			case group.Busy:
 				pin.Spot().Due(time.Now().Add(busyPause))
 				again = pauses < busyRounds

@@ -192,6 +192,34 @@ func (x *Index) Wake(tenant uuid.UUID, queue string, partition int64) {
 	}
 }
 
+// Changed says that a queue or a group is not what it was: its cursors were moved or its subscription deleted, the queue
+// was deleted, paused or resumed. An empty group means every group of the queue. What the rings believe is found out
+// anew, beginning with whether their subscriptions still exist, and the polls that wait for them look again.
+func (x *Index) Changed(tenant uuid.UUID, queue, group string) {
+	x.mu.Lock()
+	var rings []*Ring
+	var pins []*Pin
+	if i := x.queues[queueKey{tenant, queue}]; i != nil {
+		for r := range i.rings {
+			if group == "" || r.key.Group == group {
+				rings = append(rings, r)
+			}
+		}
+		for p := range i.pins {
+			if group == "" || p.key.group == group {
+				pins = append(pins, p)
+			}
+		}
+	}
+	x.mu.Unlock()
+	for _, r := range rings {
+		r.changed()
+	}
+	for _, p := range pins {
+		p.spot.Wake(1)
+	}
+}
+
 // Run drops rings that nobody has used for a while, until ctx ends.
 func (x *Index) Run(ctx context.Context) error {
 	ticker := time.NewTicker(max(x.options.IdleDrop/4, time.Millisecond))

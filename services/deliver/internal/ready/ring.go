@@ -230,6 +230,14 @@ func (r *Ring) heard(partition int64, freed bool) {
 	r.filling.heard()
 }
 
+// changed has everything about the ring found out anew: by the next pop, or now when polls wait.
+func (r *Ring) changed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stale = true
+	r.spot.Recheck()
+}
+
 // Due implements wait.Source.
 func (r *Ring) Due(now time.Time) {
 	r.mu.Lock()

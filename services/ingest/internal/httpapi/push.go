@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/gin-gonic/gin"
+	"github.com/google/uuid"
 
 	"queen.internal/pkg/httpd"
 	"queen.internal/pkg/store/admin"
@@ -16,6 +17,8 @@ import (
 type API struct {
 	Push   sealing.Push
 	Queues *admin.Store
+	// Forget drops what is remembered of a queue; see sealing.Gate.
+	Forget func(tenant uuid.UUID, name string)
 	// Ready is nil while the database has the schema this binary needs; else it is why not.
 	Ready func() error
 	// KeyPresent says that this server can encrypt payloads.
@@ -24,7 +27,11 @@ type API struct {
 
 // Handlers are the handlers by the names of their rows in the route table.
 func (a *API) Handlers() map[string]gin.HandlerFunc {
-	return map[string]gin.HandlerFunc{"push": a.push, "configure": a.configure}
+	return map[string]gin.HandlerFunc{
+		"push":         a.push,
+		"configure":    a.configure,
+		"queue_delete": a.deleteQueue,
+	}
 }
 
 // resultBytes is about how long one element of the answer is.

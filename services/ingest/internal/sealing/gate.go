@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/seal"
@@ -67,6 +69,11 @@ func (g *Gate) Push(ctx context.Context, groups []appendlog.Group) ([]appendlog.
 		}
 	}
 	return results, nil
+}
+
+// Forget drops what is remembered of a queue whose name may stand for another one now.
+func (g *Gate) Forget(tenant uuid.UUID, name string) {
+	g.flags.facts.Remove(log.Queue{Tenant: tenant, Name: name})
 }
 
 // encrypted says of each group whether its queue has encryption on, as far as is known. Without a key only what append

@@ -1,0 +1,66 @@
+package ready
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"queen.internal/pkg/queue"
+	"queen.internal/services/deliver/internal/wait"
+)
+
+func TestChanged_WakesThePollsOfAGroupThatWasMadeAnew(t *testing.T) {
+	t.Parallel()
+	for name, group := range map[string]string{"the group": orders.Group, "every group": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				db := newDatabase(1, 0)
+				s := play(t, db, 100, never)
+				defer s.stop()
+				r := s.ring(t)
+				poll := parked(t, r.Spot())
+				db.subscription = 2 // deleted, and made again by somebody
+				db.push(7)          // nobody says so
+				s.index.Changed(orders.Tenant, orders.Queue, group)
+				if got := <-poll; got != wait.Woken {
+					t.Fatalf("the poll ends with %v", got)
+				}
+				if got := r.Take(1); got.Subscription.ID != 2 || !cmp.Equal(got.Partitions, []int64{7}) {
+					t.Errorf("took %+v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestChanged_IsNoNewsForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase(1, 0)
+		s := play(t, db, 100, never)
+		defer s.stop()
+		r := s.ring(t)
+		poll := parked(t, r.Spot())
+		pin := s.index.Pin(orders.Tenant, orders.Queue, "p", orders.Group)
+		defer s.index.Unpin(pin)
+		pinned := parked(t, pin.Spot())
+		before := db.searches
+		s.index.Changed(orders.Tenant, orders.Queue, "another")
+		s.index.Changed(orders.Tenant, "another", "")
+		s.index.Changed(queue.NewID(), orders.Queue, "")
+		time.Sleep(time.Second)
+		if db.searches != before || len(poll)+len(pinned) > 0 {
+			t.Error("others looked for work")
+		}
+		s.index.Changed(orders.Tenant, orders.Queue, "")
+		if got := <-pinned; got != wait.Woken {
+			t.Errorf("the poll of one partition ends with %v", got)
+		}
+		db.push(1)
+		s.index.Wake(orders.Tenant, orders.Queue, 1)
+		<-poll
+	})
+}
