@@ -58,7 +58,7 @@ type Found struct {
 }
 
 // Snapshot is the state of the database in which an answer is true: every transaction below Oldest has ended and is in it,
-// every one from Next on began after Asked.
+// every one from Next on got its number after Asked.
 type Snapshot struct {
 	Clock, Asked time.Time
 	Oldest, Next int64

@@ -8,8 +8,8 @@
 --          and so the work. p_known and p_known_places (of the group, from 1) are partitions to look at besides.
 --          p_clock_cap as in claim.
 -- Answer:  place 0: the clock, and of the snapshot that all this is true in when it was taken at the earliest (asked) and the
---          bounds of the transactions that it does not see. All with a number below oldest had ended; all from next on began
---          after asked.
+--          bounds of the transactions that it does not see. All with a number below oldest had ended; all from next on got
+--          theirs after asked.
 --          For each group that exists, a row without a partition: how far the walk came (slot, after), how many partitions
 --          it walked, and how often the group's cursors were moved. Fewer than p_limit means that it is at the end.
 --          A row for each partition with work, twice for what is walked and known: until says until when a lease holds it.
@@ -52,9 +52,12 @@ LANGUAGE sql STABLE AS $$
         SELECT DISTINCT ON (w.place) w.place, w.written_at, w.id, count(*) OVER (PARTITION BY w.place) AS n
         FROM walked w ORDER BY w.place, w.written_at DESC, w.id DESC
     )
-    -- now() is the time at which this call came in, before its snapshot was taken; clock_timestamp() would be after.
+    -- now() is the time at which this call came in, before its snapshot was taken; clock_timestamp() would be after. The next
+    -- number to be given out is not the snapshot's xmax, from which on there may be transactions under way. A call without a
+    -- number of its own is told it by age, modulo 2^32 and counted from 3, the first there is.
     SELECT 0, NULL::bigint, NULL::timestamptz, NULL::timestamptz, NULL::bigint, NULL::bigint, NULL::bigint, clock_timestamp(), now(),
-           pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+           b.oldest, b.seen + ((age(xid '3')::bigint + 3 - b.seen) & 4294967295)
+    FROM (SELECT pg_snapshot_xmin(s)::text::bigint AS oldest, pg_snapshot_xmax(s)::text::bigint AS seen FROM pg_current_snapshot() s) b
     UNION ALL
     SELECT g.place, NULL, NULL, coalesce(c.written_at, g.slot), coalesce(c.id, g.after), coalesce(c.n, 0), g.moves, NULL, NULL, NULL, NULL
     FROM groups g LEFT JOIN came c ON c.place = g.place
