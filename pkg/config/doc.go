@@ -7,7 +7,7 @@
 //
 //	floor:"1"           a smaller number is raised to it; LogEffective warns
 //	range:"1..65535"    a number outside ends the boot
-//	chain:"A,B"         with ignored:"true": a string that takes the first of the variables that is not blank
+//	chain:"A,B"         with ignored:"true": takes the first of the variables that is not blank
 //
 // A block that implements `Validate() error` is asked after its fields are set. Every error is one line that names the
 // variable and the value, without the prefix that the caller prints before it.

@@ -89,13 +89,9 @@ func fieldsOf(block reflect.Value) ([]field, error) {
 // finish applies what envconfig does not know: chains of names, floors and ranges.
 func (f field) finish() error {
 	if f.tag.Get("chain") != "" {
-		for _, name := range f.names {
-			if value := os.Getenv(name); strings.TrimSpace(value) != "" {
-				f.value.SetString(value)
-				return nil
-			}
+		if err := f.takeFirst(); err != nil {
+			return err
 		}
-		return nil
 	}
 	n, ok := f.value.Interface().(Int)
 	if !ok {
@@ -106,6 +102,26 @@ func (f field) finish() error {
 	}
 	if low, high, ok := f.bounds(); ok && (n < low || n > high) {
 		return fmt.Errorf("%s=%s is not between %d and %d", f.names[0], quote(strconv.FormatInt(int64(n), 10)), low, high)
+	}
+	return nil
+}
+
+// takeFirst fills a field that has several names from the first variable that is not blank.
+func (f field) takeFirst() error {
+	for _, name := range f.names {
+		value := os.Getenv(name)
+		if strings.TrimSpace(value) == "" {
+			continue
+		}
+		setter, ok := f.value.Addr().Interface().(envconfig.Setter)
+		if !ok {
+			f.value.SetString(value)
+			return nil
+		}
+		if err := setter.Set(value); err != nil {
+			return fmt.Errorf("%s=%s %w", name, quote(value), err)
+		}
+		return nil
 	}
 	return nil
 }
