@@ -54,6 +54,8 @@ func TestDelete_AParkedPollGetsAllOfTheNextQueue(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
 		"OfAPartition": "/queue/q/partition/p?consumerGroup=g&wait=true&timeout=600000",
+		"OfAQueue":     "/queue/q?consumerGroup=g&wait=true&timeout=600000",
+		"OfANamespace": "?namespace=q&consumerGroup=g&wait=true&timeout=600000",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,10 +64,45 @@ func TestDelete_AParkedPollGetsAllOfTheNextQueue(t *testing.T) {
 			answer := b.later(path)
 			b.parked(1)
 			b.delete()
+			b.parked(1)
+			if n := b.live("q"); n != 0 {
+				t.Errorf("the poll has made %d queues", n)
+			}
 			b.push("q", "p", "new")
 			if got := answer(); got.ids() != "new" {
 				t.Errorf("%d %s", got.Status, got.Raw)
 			}
 		})
+	}
+}
+
+// live is how many queues of that name exist.
+func (b *bundle) live(name string) (n int) {
+	b.t.Helper()
+	if err := b.database.Pool.QueryRow(b.t.Context(), `SELECT count(*) FROM queen.queues WHERE name = $1 AND deleted_at IS NULL`, name).Scan(&n); err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+// A poll of many queues has a ring for the deleted one, too.
+func TestDelete_APollOfANamespaceMakesNoQueue(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("q", "p", "old")
+	b.push("q.other", "p", "more")
+	const path = "?namespace=q&consumerGroup=g&batch=2&partitions=2&subscriptionMode=all"
+	got := b.mustPop(http.StatusOK, path)
+	parked := b.later(path + "&wait=true&timeout=600000")
+	b.parked(1) // keeps the rings
+	b.delete()
+	b.mustPop(http.StatusNoContent, path)
+	b.mustPop(http.StatusNoContent, path)
+	if n := b.live("q"); n != 0 {
+		t.Errorf("the polls have made %d queues", n)
+	}
+	b.release(got.LeaseID, true, 1)
+	if got := parked(); got.ids() != "more" {
+		t.Errorf("%d %s", got.Status, got.Raw)
 	}
 }

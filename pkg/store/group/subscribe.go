@@ -54,6 +54,20 @@ func (s *Store) Subscribe(ctx context.Context, tenant uuid.UUID, queueName, grou
 	return sub, pg.Wrap("subscribe group", err)
 }
 
+const rejoinSQL = `SELECT subscription_id, subscription_uid, queue_id FROM queen.subscribe($1, $2, $3, $4, $5, false)`
+
+// Rejoin is Subscribe for somebody whose subscription may be gone with its queue: it creates no queue, so that a deletion
+// is not undone by who was there before it. False means that there is none. Errors have a kind.
+func (s *Store) Rejoin(ctx context.Context, tenant uuid.UUID, queueName, groupName string, start Start) (Subscription, bool, error) {
+	sub := Subscription{Queue: queueName}
+	err := s.pool.QueryRow(ctx, rejoinSQL, optionalUUID(&tenant), queueName, groupName, start.mode(), optionalTime(start.From)).
+		Scan(&sub.ID, &sub.UID, &sub.QueueID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Subscription{}, false, nil
+	}
+	return sub, err == nil, pg.Wrap("subscribe group again", err)
+}
+
 const pinSQL = `SELECT subscription_id, subscription_uid, queue_id, partition_id FROM queen.pin($1, $2, $3, $4, $5, $6)`
 
 // Pin is a group's contact with one named partition; false means that queue or partition do not exist, and nothing was

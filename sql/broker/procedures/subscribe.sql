@@ -1,12 +1,14 @@
 -- subscribe is a group's first contact with a queue by a wildcard or discovery pop, or finds that it happened.
 --
 -- Callers: the group store.
--- Input:   p_mode 'all', 'new' or 'from' (then p_from is the time to start at).
--- Answer:  the subscription and the queue.
+-- Input:   p_mode 'all', 'new' or 'from' (then p_from is the time to start at). p_create false creates no queue.
+-- Answer:  the subscription and the queue; no row when there is no queue and none was to be created.
 -- Locks:   the queue's row FOR NO KEY UPDATE, only at first contact. It waits for the partitions being created, and the
 --          statements after it see them; those created later have higher ids and are delivered from their start, whatever
 --          any clock says. Cursors are inserted by ascending partition.
-CREATE OR REPLACE FUNCTION queen.subscribe(p_tenant uuid, p_queue text, p_group text, p_mode text, p_from timestamptz)
+DROP FUNCTION IF EXISTS queen.subscribe(uuid, text, text, text, timestamptz);
+CREATE OR REPLACE FUNCTION queen.subscribe(
+    p_tenant uuid, p_queue text, p_group text, p_mode text, p_from timestamptz, p_create boolean DEFAULT true)
 RETURNS TABLE (subscription_id bigint, subscription_uid uuid, queue_id bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -21,10 +23,15 @@ BEGIN
             RETURN;
         END IF;
 
-        PERFORM queen.ensure_queues(ARRAY[p_tenant], ARRAY[p_queue]);
+        IF p_create THEN
+            PERFORM queen.ensure_queues(ARRAY[p_tenant], ARRAY[p_queue]);
+        END IF;
         SELECT q.id INTO queue_id FROM queen.queues q
         WHERE q.tenant = p_tenant AND q.name = p_queue AND q.deleted_at IS NULL
         FOR NO KEY UPDATE;
+        IF NOT FOUND AND NOT p_create THEN
+            RETURN;
+        END IF;
         CONTINUE WHEN NOT FOUND; -- deleted between the two statements
 
         SELECT coalesce(max(p.id), 0) INTO v_newest FROM queen.partitions p WHERE p.queue_id = subscribe.queue_id;

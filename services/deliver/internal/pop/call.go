@@ -127,7 +127,7 @@ func (c *call) drain(ctx context.Context, ring *ready.Ring, ticket uint64, searc
 		switch {
 		case !searched:
 			searched = true
-			if err := ring.Search(ctx, ticket); err != nil {
+			if err := c.search(ctx, ring, ticket); err != nil {
 				return err
 			}
 		case tally.busy && tally.pauses < busyRounds:
@@ -147,6 +147,14 @@ func (c *call) drain(ctx context.Context, ring *ready.Ring, ticket uint64, searc
 		}
 	}
 	return nil
+}
+
+// search has a ring searched. A discovery creates no queue.
+func (c *call) search(ctx context.Context, ring *ready.Ring, ticket uint64) error {
+	if c.req.Queue == "" {
+		return ring.Look(ctx, ticket)
+	}
+	return ring.Search(ctx, ticket)
 }
 
 // tally is what the claims of one draining met.

@@ -45,7 +45,7 @@ func (f *Filling) MinWait(ctx context.Context) (time.Duration, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.index.options.Timeout)
 	defer cancel()
-	if err := r.subscribe(ctx, false); err != nil {
+	if _, err := r.subscribe(ctx, queuePop, false); err != nil {
 		return 0, err
 	}
 	available, err := f.estimate(ctx)

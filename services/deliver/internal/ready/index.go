@@ -14,6 +14,7 @@ import (
 // Store is what a search asks. *group.Store is one; tests have another, whose answers they hold back.
 type Store interface {
 	Subscribe(ctx context.Context, tenant uuid.UUID, queue, group string, start group.Start) (group.Subscription, error)
+	Rejoin(ctx context.Context, tenant uuid.UUID, queue, group string, start group.Start) (group.Subscription, bool, error)
 	Candidates(ctx context.Context, subscription group.Ref, after int64, limit int, clockCap time.Time) ([]int64, error)
 	Discover(ctx context.Context, tenant uuid.UUID, namespace, task string) ([]string, error)
 	Available(ctx context.Context, subscription group.Ref, partitions []int64) (group.Available, error)
@@ -140,7 +141,7 @@ func (x *Index) bind(r *Ring, old, subscription int64) {
 	if x.subscriptions[old] == r {
 		delete(x.subscriptions, old)
 	}
-	if x.rings[r.key] == r {
+	if subscription != 0 && x.rings[r.key] == r {
 		x.subscriptions[subscription] = r
 	}
 }

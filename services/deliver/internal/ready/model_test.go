@@ -29,7 +29,8 @@ type database struct {
 	random       *rand.Rand
 	slow         time.Duration // most that one half of a call takes
 	mu           sync.Mutex
-	subscription int64
+	subscription int64       // 0: there is no queue
+	start        group.Start // of the last contact that would have registered the group
 	partitions   map[int64]*partition
 	searches     int
 	subscribes   int
@@ -139,12 +140,28 @@ func (d *database) missed(since time.Time) int64 {
 	return 0
 }
 
-func (d *database) Subscribe(_ context.Context, _ uuid.UUID, name, _ string, _ group.Start) (group.Subscription, error) {
+func (d *database) Subscribe(_ context.Context, _ uuid.UUID, name, _ string, start group.Start) (group.Subscription, error) {
 	d.half()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.subscribes++
+	d.start = start
+	if d.subscription == 0 {
+		d.subscription = 100 // as it creates the queue
+	}
 	return group.Subscription{Ref: group.Ref{ID: d.subscription}, Queue: name}, d.fail
+}
+
+func (d *database) Rejoin(_ context.Context, _ uuid.UUID, name, _ string, start group.Start) (group.Subscription, bool, error) {
+	d.half()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.subscribes++
+	if d.subscription == 0 {
+		return group.Subscription{}, false, d.fail
+	}
+	d.start = start
+	return group.Subscription{Ref: group.Ref{ID: d.subscription}, Queue: name}, true, d.fail
 }
 
 func (d *database) Candidates(ctx context.Context, subscription group.Ref, after int64, limit int, _ time.Time) ([]int64, error) {

@@ -215,6 +215,9 @@ func (r *Ring) heard(partition int64, freed bool) {
 	n := r.entries.byID[partition]
 	switch {
 	case n == nil && r.subscription.ID == 0:
+		if r.waitedFor() {
+			r.spot.Recheck() // there is a queue again
+		}
 	case n == nil:
 		if r.entries.add(partition) {
 			r.announce(1)

@@ -3,6 +3,8 @@ package ready
 import (
 	"context"
 	"time"
+
+	"queen.internal/pkg/store/group"
 )
 
 // pageSize is how many partitions one call of the store names, and enough is how many takeable ones end a search: the
@@ -23,9 +25,19 @@ type search struct {
 	running *flight
 }
 
+// seeker is who has a ring searched.
+type seeker uint8
+
+const (
+	backstop  seeker = iota // for the polls that are parked
+	discovery               // a pop of many queues, which creates none
+	queuePop                // a pop of this queue, which creates it
+)
+
 // flight is one search under way.
 type flight struct {
 	number uint64
+	as     seeker
 	done   chan struct{} // closed by the one who searches
 	err    error         // valid once done
 }
@@ -40,15 +52,20 @@ func (r *Ring) Ticket() uint64 {
 // Search returns when a search that began after the ticket was taken has ended, with its error; it runs one if it must.
 // Errors have a kind, or are ctx's own.
 func (r *Ring) Search(ctx context.Context, ticket uint64) error {
-	return r.searchOnce(ctx, ticket, false)
+	return r.searchOnce(ctx, ticket, queuePop)
+}
+
+// Look is Search for a discovery: a queue that is gone stays gone.
+func (r *Ring) Look(ctx context.Context, ticket uint64) error {
+	return r.searchOnce(ctx, ticket, discovery)
 }
 
 // Recheck implements wait.Source: the backstop's search.
 func (r *Ring) Recheck(ctx context.Context) error {
-	return r.searchOnce(ctx, r.Ticket(), true)
+	return r.searchOnce(ctx, r.Ticket(), backstop)
 }
 
-func (r *Ring) searchOnce(ctx context.Context, ticket uint64, backstop bool) error {
+func (r *Ring) searchOnce(ctx context.Context, ticket uint64, as seeker) error {
 	r.mu.Lock()
 	for r.search.running != nil {
 		running := r.search.running
@@ -58,20 +75,20 @@ func (r *Ring) searchOnce(ctx context.Context, ticket uint64, backstop bool) err
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if running.number > ticket {
+		if running.number > ticket && running.as >= as {
 			return running.err
 		}
 		r.mu.Lock()
 	}
 	r.search.number++
-	f := &flight{number: r.search.number, done: make(chan struct{})}
+	f := &flight{number: r.search.number, as: as, done: make(chan struct{})}
 	r.search.running, r.search.begun = f, time.Now()
 	r.mu.Unlock()
 
 	// Others wait for the answer, so it does not end with the request that happened to be first.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.index.options.Timeout)
 	defer cancel()
-	f.err = r.run(ctx, backstop)
+	f.err = r.run(ctx, as)
 
 	r.mu.Lock()
 	r.search.running = nil
@@ -81,22 +98,22 @@ func (r *Ring) searchOnce(ctx context.Context, ticket uint64, backstop bool) err
 }
 
 // run searches until enough can be taken or everything was looked at.
-func (r *Ring) run(ctx context.Context, backstop bool) error {
-	if err := r.subscribe(ctx, false); err != nil {
+func (r *Ring) run(ctx context.Context, as seeker) error {
+	if there, err := r.subscribe(ctx, as, false); err != nil || !there {
 		return err
 	}
-	found, err := r.pages(ctx, backstop)
+	found, err := r.pages(ctx, as == backstop)
 	if err != nil || found > 0 {
 		return err
 	}
 	// Nothing anywhere: is it still the same queue and the same group? If not, what we asked about is dead.
 	r.mu.Lock()
-	before, trust := r.generation, backstop && time.Since(r.contact) < contactPause
+	before, trust := r.generation, as == backstop && time.Since(r.contact) < contactPause
 	r.mu.Unlock()
 	if trust {
 		return nil
 	}
-	if err := r.subscribe(ctx, true); err != nil {
+	if there, err := r.subscribe(ctx, as, true); err != nil || !there {
 		return err
 	}
 	r.mu.Lock()
@@ -105,21 +122,30 @@ func (r *Ring) run(ctx context.Context, backstop bool) error {
 	if same {
 		return nil
 	}
-	_, err = r.pages(ctx, backstop)
+	_, err = r.pages(ctx, as == backstop)
 	return err
 }
 
-// subscribe makes the group's first contact, or finds out with which identity it was made.
-func (r *Ring) subscribe(ctx context.Context, again bool) error {
+// subscribe makes the group's first contact, or finds out with which identity it was made. It is false when there is no
+// queue, which only a pop of this queue creates: whoever was there before cannot undo a deletion.
+func (r *Ring) subscribe(ctx context.Context, as seeker, again bool) (there bool, err error) {
 	r.mu.Lock()
 	known, start := r.subscription.ID != 0 && !r.stale && !again, r.start
+	if !r.contact.IsZero() && start.From.IsZero() && r.waitedFor() {
+		start.Mode = "all" // polls wait since before this queue was there, so nothing of it is backlog
+	}
 	r.mu.Unlock()
 	if known {
-		return nil
+		return true, nil
 	}
-	subscription, err := r.index.store.Subscribe(ctx, r.key.Tenant, r.key.Queue, r.key.Group, start)
+	var subscription group.Subscription
+	if there = as == queuePop; there {
+		subscription, err = r.index.store.Subscribe(ctx, r.key.Tenant, r.key.Queue, r.key.Group, start)
+	} else {
+		subscription, there, err = r.index.store.Rejoin(ctx, r.key.Tenant, r.key.Queue, r.key.Group, start)
+	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.mu.Lock()
 	old := r.subscription.Ref
@@ -131,7 +157,20 @@ func (r *Ring) subscribe(ctx context.Context, again bool) error {
 	if old != subscription.Ref {
 		r.index.bind(r, old.ID, subscription.ID)
 	}
-	return nil
+	return there, nil
+}
+
+// waitedFor says whether polls are parked that would take from this ring. The caller holds the mutex.
+func (r *Ring) waitedFor() bool {
+	if r.spot.Parked() || r.filling.spot.Parked() {
+		return true
+	}
+	for d := range r.listeners {
+		if d.spot.Parked() {
+			return true
+		}
+	}
+	return false
 }
 
 // pages reads candidates from where the last search stopped, around to the same place, or until enough can be taken. It
