@@ -8,21 +8,24 @@
 --          p_clock_cap is the latest time that the caller believes this clock can show: a leap forward beyond it must not
 --          end live leases. New leases are counted from the clock itself, so that they last also when the leap turns out
 --          to be the true time.
---          p_limited says that the caller knows the verdicts 7 to 9; without it no queue has a delivery limit.
+--          p_limited says that the caller knows the verdicts 7 to 9; without it no queue has a delivery limit. p_pauses
+--          says that it knows 10; without it a pause looks like 2.
 -- Answer:  one row per candidate that was tried, in ascending order of partition; a call ends at the first whose next
 --          message exceeds the budget:
 --            1 took  2 empty  3 leased (until)  4 busy: its cursor is locked  5 deferred (until)  6 gone
 --            7 exhausted: the message at first_offset must be dead-lettered before anything is claimed here
 --            8 took a message that was delivered before: nothing may join it in the pop  9 has one, and the pop has others
+--            10 the queue or the group is paused
 --          `clock` is the server's clock, uncapped.
 -- Locks:   cursors by ascending partition, SKIP LOCKED, held to the end. What is compared with a cursor is read by
 --          statements after the one that locked it. A cursor's first row is inserted; it waits for whoever inserts the
 --          same one.
 DROP FUNCTION IF EXISTS queen.claim(bigint, uuid, bigint[], uuid, integer, integer, integer, bigint, boolean, timestamptz, boolean);
+DROP FUNCTION IF EXISTS queen.claim(bigint, uuid, bigint[], uuid, integer, integer, integer, bigint, boolean, timestamptz, boolean, boolean);
 CREATE OR REPLACE FUNCTION queen.claim(
     p_subscription bigint, p_subscription_uid uuid, p_partitions bigint[], p_lease uuid, p_lease_seconds integer, p_batch integer,
     p_max_partitions integer, p_max_bytes bigint, p_auto_ack boolean, p_clock_cap timestamptz,
-    p_at_least_one boolean, p_limited boolean DEFAULT false)
+    p_at_least_one boolean, p_limited boolean DEFAULT false, p_pauses boolean DEFAULT false)
 RETURNS TABLE (partition_id bigint, verdict smallint, first_offset bigint, last_offset bigint, attempt integer,
                until timestamptz, partition_uid uuid, partition_name text, clock timestamptz)
 LANGUAGE plpgsql VOLATILE AS $$
@@ -43,7 +46,8 @@ BEGIN
 
     SELECT q.id, CASE WHEN q.lease_seconds > 0 THEN q.lease_seconds ELSE 60 END AS lease_seconds, make_interval(secs => q.delayed_processing_seconds) AS delay,
            make_interval(secs => q.window_buffer_seconds) AS window_buffer,
-           CASE WHEN p_limited THEN q.delivery_limit ELSE 0 END AS delivery_limit
+           CASE WHEN p_limited THEN q.delivery_limit ELSE 0 END AS delivery_limit,
+           coalesce(q.paused_at, s.paused_at) IS NOT NULL AS paused
     INTO v_queue
     FROM queen.subscriptions s JOIN queen.queues q ON q.id = s.queue_id AND q.deleted_at IS NULL
     WHERE s.id = p_subscription AND s.uid = p_subscription_uid;
@@ -51,6 +55,9 @@ BEGIN
     FOR partition_id IN SELECT DISTINCT c FROM unnest(p_partitions) c ORDER BY c LOOP
         EXIT WHEN v_batch <= 0 OR v_bytes <= 0 OR v_taken >= p_max_partitions;
         first_offset := NULL; last_offset := NULL; attempt := NULL; until := NULL; partition_uid := NULL; partition_name := NULL;
+        IF v_queue.paused THEN
+            verdict := CASE WHEN p_pauses THEN 10 ELSE 2 END; RETURN NEXT; CONTINUE;
+        END IF;
 
         SELECT * INTO v_cursor FROM queen.cursors c
         WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id
@@ -98,21 +105,9 @@ BEGIN
             verdict := CASE WHEN queen.is_exhausted(v_cursor, first_offset, v_queue.delivery_limit) THEN 7 ELSE 9 END; RETURN NEXT; CONTINUE;
         END IF;
 
-        -- At most a thousand messages a segment: the one that holds first_offset begins less than that before it.
-        SELECT max(s.end_offset) FILTER (WHERE s.visible AND s.fits) AS visible_end,
-               sum(s.raw_bytes) FILTER (WHERE s.visible AND s.fits) AS bytes,
-               bool_or(s.visible AND NOT s.fits) AS too_large,
-               min(s.created_at) AS oldest
-        INTO v_span
-        FROM (SELECT g.end_offset, g.created_at, g.raw_bytes,
-                     v_queue.delay = interval '0' OR g.created_at <= v_now - v_queue.delay AS visible,
-                     sum(g.raw_bytes) OVER (ORDER BY g.base_offset) <= v_bytes
-                         OR p_at_least_one AND v_taken = 0 AND row_number() OVER (ORDER BY g.base_offset) = 1 AS fits
-              FROM queen.segments g
-              WHERE g.partition_id = claim.partition_id
-                AND g.base_offset > first_offset - 1000 AND g.base_offset < first_offset + CASE WHEN v_again THEN 1 ELSE v_batch END
-                AND g.end_offset >= first_offset
-              ORDER BY g.base_offset LIMIT 10000) s; -- whatever the batch, so that no claim holds its locks for long
+        SELECT * INTO v_span
+        FROM queen.measure_span(claim.partition_id, first_offset, CASE WHEN v_again THEN 1 ELSE v_batch END, v_bytes,
+            p_at_least_one AND v_taken = 0, v_queue.delay, v_now);
         EXIT WHEN v_span.visible_end IS NULL AND v_span.too_large; -- left for the next call
 
         IF v_queue.window_buffer > interval '0' AND v_span.oldest + v_queue.window_buffer > v_now AND v_part.last_offset - first_offset + 1 < 100 THEN
