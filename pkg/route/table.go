@@ -66,6 +66,12 @@ var Table = []Row{
 	{"dlq_list", "GET", "/api/v1/dlq", Console, ReadOnly, true, ClassManage},
 	{"dlq_purge", "DELETE", "/api/v1/dlq", Deliver, Admin, true, ClassManage},
 	{"message_delete", "DELETE", "/api/v1/messages/:partitionId/:transactionId", Deliver, ReadWrite, true, ClassManage},
+	{"queue_depth", "GET", "/api/v1/resources/queues/:queue/depth", Deliver, ReadOnly, true, ClassManage},
+	{"group_delete", "DELETE", "/api/v1/consumer-groups/:group", Deliver, Admin, true, ClassManage},
+	{"group_subscription", "POST", "/api/v1/consumer-groups/:group/subscription", Deliver, ReadWrite, true, ClassManage},
+	{"group_delete_queue", "DELETE", "/api/v1/consumer-groups/:group/queues/:queue", Deliver, Admin, true, ClassManage},
+	{"group_seek", "POST", "/api/v1/consumer-groups/:group/queues/:queue/seek", Deliver, ReadWrite, true, ClassManage},
+	{"group_seek_partition", "POST", "/api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek", Deliver, ReadWrite, true, ClassManage},
 
 	{"health", "GET", "/health", Every, Public, false, ClassHealth},
 	{"livez", "GET", "/livez", Every, Public, false, ClassHealth},

@@ -62,7 +62,7 @@ func ScanConfigure(body []byte) (ConfigureRequest, error) {
 	if err := checkUTF8(body); err != nil {
 		return ConfigureRequest{}, err
 	}
-	top, err := members(body)
+	top, err := members(body, configureKeys)
 	if err != nil {
 		return ConfigureRequest{}, err
 	}
@@ -88,7 +88,7 @@ func ScanConfigure(body []byte) (ConfigureRequest, error) {
 func readOptions(top map[string][]byte, change, defaults *queue.Options) (err error) {
 	bag, nested := top, false
 	if raw := top["options"]; len(raw) > 0 && raw[0] == '{' {
-		if bag, err = members(raw); err != nil {
+		if bag, err = members(raw, configureKeys); err != nil {
 			return err
 		}
 		nested = true

@@ -14,9 +14,9 @@ var configureKeys = func() map[string]bool {
 	return keys
 }()
 
-// members are the values of an object as they are written, by key; of a repeated key the last. Only configureKeys are
+// members are the values of an object as they are written, by key; of a repeated key the last. Only the wanted keys are
 // kept, so that a body of a million keys costs no more than its bytes. JSON that is no object has no members.
-func members(text []byte) (map[string][]byte, error) {
+func members(text []byte, wanted map[string]bool) (map[string][]byte, error) {
 	s := scanner{data: text}
 	found := make(map[string][]byte)
 	if s.blanks() != '{' {
@@ -32,7 +32,7 @@ func members(text []byte) (map[string][]byte, error) {
 			if !s.value(1) {
 				break
 			}
-			if name, ok := unescape(nil, key); ok && configureKeys[string(name)] {
+			if name, ok := unescape(nil, key); ok && wanted[string(name)] {
 				found[string(name)] = text[start:s.pos]
 			}
 		}

@@ -167,13 +167,17 @@ var timeLayouts = []string{
 	"2006-01-02",
 }
 
-// parseTime reads an ISO 8601 time. A client that leaves "+02:00" unescaped in a query sends a blank where the plus
-// was, so a blank before a zone is read as one. Years that PostgreSQL cannot hold are no times.
+// parseTime reads an ISO 8601 time of a query. A client that leaves "+02:00" unescaped sends a blank where the plus was, so
+// a blank before a zone is read as one.
 func parseTime(value string) (time.Time, bool) {
-	text := value
-	if i := strings.LastIndexByte(text, ' '); i > len("2006-01-02") {
-		text = text[:i] + "+" + text[i+1:]
+	if i := strings.LastIndexByte(value, ' '); i > len("2006-01-02") {
+		value = value[:i] + "+" + value[i+1:]
 	}
+	return parseISO(value)
+}
+
+// parseISO reads an ISO 8601 time. Years that PostgreSQL cannot hold are no times.
+func parseISO(text string) (time.Time, bool) {
 	for _, layout := range timeLayouts {
 		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 1 {
 			return t.UTC(), true

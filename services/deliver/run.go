@@ -20,6 +20,7 @@ import (
 	"queen.internal/services/deliver/internal/ack"
 	"queen.internal/services/deliver/internal/announce"
 	"queen.internal/services/deliver/internal/giveback"
+	"queen.internal/services/deliver/internal/groups"
 	"queen.internal/services/deliver/internal/httpapi"
 	"queen.internal/services/deliver/internal/lease"
 	"queen.internal/services/deliver/internal/measure"
@@ -39,6 +40,7 @@ import (
 //	         answer not written -> giveback.Giver (claims lane) -> announce.Announcer -> ready.Index
 //	                                     ^           |
 //	POST /ack... -> httpapi -> ack.Service (claims lane) -> announce.Announcer -> ready.Index
+//	seek, delete... -> httpapi -> groups.Service (claims lane; depth: reads lane) -> announce.Announcer -> ready.Index
 func run(ctx context.Context, env daemon.Env) error {
 	s := defaults()
 	if err := config.Load(&s); err != nil {
@@ -73,6 +75,7 @@ type parts struct {
 	pops                  *pop.Engine
 	acks                  *ack.Service
 	returns               *giveback.Giver
+	groups                *groups.Service
 }
 
 // open makes the parts. Nothing is started and nothing connects.
@@ -96,25 +99,28 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 			"by_ms", leap.By.Milliseconds(), "reading", leap.Reading, "accepted", leap.Accepted)
 	})
 	leases := lease.NewRegistry(leaseCursors)
-	groups := group.New(p.claims)
+	store, reads := group.New(p.claims), group.New(p.reads)
 	p.lot = wait.New(wait.Options{
 		MaxParked: int(s.MaxWaiters), Workers: searchers, Intervals: s.intervals(), Logger: logging.For(env.Logger, "pop"),
 	})
-	p.index = ready.New(group.New(p.reads), p.lot, ready.Options{
+	p.index = ready.New(reads, p.lot, ready.Options{
 		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap,
 	})
 	p.news = announce.New(p.index)
 	p.returns = giveback.New(giveback.Options{
-		Groups: groups, News: p.news, Clock: clock, Leases: leases, Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout,
+		Groups: store, News: p.news, Clock: clock, Leases: leases, Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout,
 		Returned: counters.Returned,
 	})
 	p.pops = pop.New(pop.Options{
-		Groups: groups, Log: log.New(p.reads), Index: p.index, Clock: clock, Leases: leases,
+		Groups: store, Log: log.New(p.reads), Index: p.index, Clock: clock, Leases: leases,
 		Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout, Keys: keys, Returns: p.returns,
 		Claims: counters.Claims, Delivered: counters.Delivered, Unopened: counters.Unopened,
 	})
 	p.acks = ack.New(ack.Options{
-		Groups: groups, News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
+		Groups: store, News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
+	})
+	p.groups = groups.New(groups.Options{
+		Groups: store, Reads: reads, News: p.news, Logger: logging.For(env.Logger, "groups"), Timeout: callTimeout,
 	})
 	measure.Watch(p.metrics.Registerer(), p.lot, p.index, leases, p.pools())
 	return p, nil
@@ -160,7 +166,7 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 		{Name: "schema", Func: func(context.Context) error { return schema.Public(p.schema.Ready()) }},
 	}})
 	api := &httpapi.API{
-		Pops: p.pops, Acks: p.acks, Returns: p.returns, Defaults: s.popDefaults(),
+		Pops: p.pops, Acks: p.acks, Returns: p.returns, Groups: p.groups, Defaults: s.popDefaults(),
 		DeadLetters: deadletter.New(p.reads), Timeout: callTimeout, // a purge is nobody's claim
 	}
 	return httpd.New(httpd.Options{

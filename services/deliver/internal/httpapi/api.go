@@ -11,6 +11,7 @@ import (
 	"queen.internal/pkg/wire"
 	"queen.internal/services/deliver/internal/ack"
 	"queen.internal/services/deliver/internal/giveback"
+	"queen.internal/services/deliver/internal/groups"
 	"queen.internal/services/deliver/internal/pop"
 )
 
@@ -19,6 +20,7 @@ type API struct {
 	Pops     *pop.Engine
 	Acks     *ack.Service
 	Returns  *giveback.Giver
+	Groups   *groups.Service
 	Defaults wire.PopDefaults
 
 	DeadLetters *deadletter.Store
@@ -36,7 +38,13 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 		"lease_extend":  a.extendLease,
 		"lease_release": a.releaseLease,
 
-		"dlq_purge":      a.purgeDeadLetters,
-		"message_delete": a.deleteMessage,
+		"dlq_purge":            a.purgeDeadLetters,
+		"message_delete":       a.deleteMessage,
+		"group_seek":           a.seekQueue,
+		"group_seek_partition": a.seekPartition,
+		"group_subscription":   a.changeSubscription,
+		"group_delete":         a.deleteGroup,
+		"group_delete_queue":   a.deleteGroupOnQueue,
+		"queue_depth":          a.depth,
 	}
 }

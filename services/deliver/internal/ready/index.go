@@ -195,15 +195,17 @@ func (x *Index) Wake(tenant uuid.UUID, queue string, partition int64) {
 
 // Changed says that a queue or a group is not what it was: its cursors were moved or its subscription deleted, the queue
 // was deleted, paused or resumed. An empty group means every group of the queue. What the rings believe is found out
-// anew, beginning with whether their subscriptions still exist, and the polls that wait for them look again.
+// anew, beginning with whether their subscriptions still exist, and the polls that wait for them look again. A ring that no
+// pop uses now waits for the next one: its search would make the first contact of a group that was deleted just now, in
+// the name of a pop that is long over.
 func (x *Index) Changed(tenant uuid.UUID, queue, group string) {
 	x.mu.Lock()
-	var rings []*Ring
+	rings := make(map[*Ring]bool) // whether it is in use
 	var pins []*Pin
 	if i := x.queues[queueKey{tenant, queue}]; i != nil {
 		for r := range i.rings {
 			if group == "" || r.key.Group == group {
-				rings = append(rings, r)
+				rings[r] = r.users > 0
 			}
 		}
 		for p := range i.pins {
@@ -213,8 +215,8 @@ func (x *Index) Changed(tenant uuid.UUID, queue, group string) {
 		}
 	}
 	x.mu.Unlock()
-	for _, r := range rings {
-		r.changed()
+	for r, used := range rings {
+		r.changed(used)
 	}
 	for _, p := range pins {
 		p.spot.Wake(1)

@@ -233,12 +233,15 @@ func (r *Ring) heard(partition int64, freed bool) {
 	r.filling.heard()
 }
 
-// changed has everything about the ring found out anew: by the next pop, or now when polls wait.
-func (r *Ring) changed() {
+// changed has everything about the ring found out anew: now when a pop is under way or waits, else by the next one.
+func (r *Ring) changed(used bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stale = true
-	r.spot.Recheck()
+	if used {
+		r.spot.Recheck()
+	}
+	r.filling.heard()
 }
 
 // Due implements wait.Source.

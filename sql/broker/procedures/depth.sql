@@ -1,0 +1,58 @@
+-- depth counts what a group, or the slowest one, has not consumed yet in the next p_limit partitions of a queue.
+--
+-- Callers: the group store, page after page.
+-- Input:   p_group NULL asks, for each partition, for the named group that is furthest behind; where no named group is
+--          known, for those that pop without a group. A registered group without a cursor stands at the start.
+--          p_after is the last partition of the page before, 0 for the first; p_listed is how many are told one by one.
+-- Answer:  one row; no row when there is no such queue. last_partition_id is NULL when no partition was left. The arrays
+--          are the first partitions of the page. pending counts leased messages, processing those under a live lease.
+-- Locks:   none.
+CREATE OR REPLACE FUNCTION queen.depth(p_tenant uuid, p_queue text, p_group text, p_after bigint, p_limit integer, p_listed integer)
+RETURNS TABLE (last_partition_id bigint, partitions integer, pending bigint, processing bigint, partitions_pending integer,
+               partitions_ready integer, names text[], pendings bigint[], processings bigint[])
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_queue_id bigint;
+    v_ids      bigint[];
+    v_known    boolean[]; -- the group is registered, so a missing cursor stands for its start
+    v_named    boolean[];
+    v_now      timestamptz := clock_timestamp();
+BEGIN
+    SELECT q.id INTO v_queue_id FROM queen.queues q
+    WHERE q.tenant = p_tenant AND q.name = p_queue AND q.deleted_at IS NULL;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    SELECT array_agg(s.id), array_agg(s.registered_at IS NOT NULL), array_agg(s.group_name <> '__QUEUE_MODE__')
+    INTO v_ids, v_known, v_named
+    FROM queen.subscriptions s
+    WHERE s.queue_id = v_queue_id AND (p_group IS NULL OR s.group_name = p_group);
+
+    RETURN QUERY
+        WITH page AS MATERIALIZED (
+            SELECT p.id, p.name, p.last_offset, p.log_start - 1 AS before_log
+            FROM queen.partitions p
+            WHERE p.queue_id = v_queue_id AND p.id > p_after
+            ORDER BY p.queue_id, p.id LIMIT p_limit
+        ), counted AS (
+            SELECT p.id, p.name, row_number() OVER (ORDER BY p.id) AS place,
+                   greatest(p.last_offset - greatest(g.committed, p.before_log), 0) AS pending,
+                   CASE WHEN g.leased_end IS NULL THEN 0
+                        ELSE greatest(least(g.leased_end, p.last_offset) - greatest(g.committed, p.before_log), 0) END AS processing
+            FROM page p LEFT JOIN LATERAL (
+                SELECT coalesce(c.committed, -1) AS committed,
+                       CASE WHEN c.lease_expires_at > v_now THEN c.batch_end END AS leased_end
+                FROM unnest(v_ids, v_known, v_named) AS s(id, known, named)
+                LEFT JOIN queen.cursors c ON c.subscription_id = s.id AND c.partition_id = p.id
+                WHERE s.known OR c.committed IS NOT NULL
+                ORDER BY s.named DESC, 1, 2 NULLS FIRST LIMIT 1) g ON true
+        )
+        SELECT max(c.id), count(*)::integer, coalesce(sum(c.pending), 0)::bigint, coalesce(sum(c.processing), 0)::bigint,
+               (count(*) FILTER (WHERE c.pending > 0))::integer,
+               (count(*) FILTER (WHERE c.pending > c.processing))::integer,
+               coalesce(array_agg(c.name ORDER BY c.id) FILTER (WHERE c.place <= p_listed), '{}'),
+               coalesce(array_agg(c.pending ORDER BY c.id) FILTER (WHERE c.place <= p_listed), '{}'),
+               coalesce(array_agg(c.processing ORDER BY c.id) FILTER (WHERE c.place <= p_listed), '{}')
+        FROM counted c;
+END
+$$;
