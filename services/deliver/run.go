@@ -75,7 +75,6 @@ type parts struct {
 	pops                  *pop.Engine
 	acks                  *ack.Service
 	returns               *giveback.Giver
-	groups                *groups.Service
 }
 
 // open makes the parts. Nothing is started and nothing connects.
@@ -99,11 +98,11 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 			"by_ms", leap.By.Milliseconds(), "reading", leap.Reading, "accepted", leap.Accepted)
 	})
 	leases := lease.NewRegistry(leaseCursors)
-	store, reads := group.New(p.claims), group.New(p.reads)
+	store := group.New(p.claims)
 	p.lot = wait.New(wait.Options{
 		MaxParked: int(s.MaxWaiters), Workers: searchers, Intervals: s.intervals(), Logger: logging.For(env.Logger, "pop"),
 	})
-	p.index = ready.New(reads, p.lot, ready.Options{
+	p.index = ready.New(group.New(p.reads), p.lot, ready.Options{
 		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap,
 	})
 	p.news = announce.New(p.index)
@@ -118,9 +117,6 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 	})
 	p.acks = ack.New(ack.Options{
 		Groups: store, News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
-	})
-	p.groups = groups.New(groups.Options{
-		Groups: store, Reads: reads, News: p.news, Logger: logging.For(env.Logger, "groups"), Timeout: callTimeout,
 	})
 	measure.Watch(p.metrics.Registerer(), p.lot, p.index, leases, p.pools())
 	return p, nil
@@ -166,7 +162,10 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 		{Name: "schema", Func: func(context.Context) error { return schema.Public(p.schema.Ready()) }},
 	}})
 	api := &httpapi.API{
-		Pops: p.pops, Acks: p.acks, Returns: p.returns, Groups: p.groups, Defaults: s.popDefaults(),
+		Pops: p.pops, Acks: p.acks, Returns: p.returns, Defaults: s.popDefaults(),
+		Groups: groups.New(groups.Options{
+			Groups: group.New(p.claims), Reads: group.New(p.reads), News: p.news, Logger: logging.For(env.Logger, "groups"), Timeout: callTimeout,
+		}),
 		DeadLetters: deadletter.New(p.reads), Timeout: callTimeout, // a purge is nobody's claim
 	}
 	return httpd.New(httpd.Options{
