@@ -23,7 +23,7 @@ func (f *flush) repeat(ctx context.Context, groups []*pending, verdicts map[int6
 			spans = append(spans, log.Span{Partition: p.partition.ID, First: offset, Last: offset})
 		}
 	}
-	ids, err := f.originals(ctx, spans)
+	ids, err := f.log.originals(ctx, spans)
 	if err != nil {
 		// Nothing of these groups was written, so failing them whole is safe to retry.
 		f.fail(groups, err)
@@ -43,7 +43,7 @@ func (f *flush) repeat(ctx context.Context, groups []*pending, verdicts map[int6
 
 // originals reads the message ids at the given offsets; one that retention removed is all zero. Many of the offsets stand
 // in one segment, which is read once: it is as large as a thousand offsets are small.
-func (f *flush) originals(ctx context.Context, spans []log.Span) ([]uuid.UUID, error) {
+func (l *Log) originals(ctx context.Context, spans []log.Span) ([]uuid.UUID, error) {
 	ctx, cancel := context.WithTimeout(ctx, appendDeadline)
 	defer cancel()
 	ids, left := make([]uuid.UUID, len(spans)), make([]int, len(spans))
@@ -55,7 +55,7 @@ func (f *flush) originals(ctx context.Context, spans []log.Span) ([]uuid.UUID, e
 	})
 	for len(left) > 0 {
 		heads := headsOf(spans, left)
-		found, err := f.log.store.Read(ctx, heads)
+		found, err := l.store.Read(ctx, heads)
 		if err != nil {
 			return nil, err
 		}

@@ -107,7 +107,7 @@ func (f *flush) provision(ctx context.Context, groups []*pending) {
 	for i, p := range groups {
 		keys[i] = p.key
 	}
-	found, err := f.ensure(ctx, keys)
+	found, err := f.log.ensure(ctx, keys)
 	switch {
 	case err == nil:
 		for i, p := range groups {
@@ -124,12 +124,12 @@ func (f *flush) provision(ctx context.Context, groups []*pending) {
 }
 
 // ensure is idempotent, so one lost connection is worth a second try.
-func (f *flush) ensure(ctx context.Context, keys []Key) ([]log.Partition, error) {
+func (l *Log) ensure(ctx context.Context, keys []Key) ([]log.Partition, error) {
 	ctx, cancel := context.WithTimeout(ctx, appendDeadline)
 	defer cancel()
-	found, err := f.log.store.Ensure(ctx, keys)
+	found, err := l.store.Ensure(ctx, keys)
 	if err != nil && pg.Transient(err) && !log.Locked(err) && ctx.Err() == nil {
-		found, err = f.log.store.Ensure(ctx, keys)
+		found, err = l.store.Ensure(ctx, keys)
 	}
 	return found, err
 }
@@ -209,7 +209,7 @@ func (f *flush) settle(ctx context.Context, placed []log.Placed, waited bool, gi
 	if len(announcements) > 0 {
 		f.log.announce(announcements)
 	}
-	f.catchUp(ctx, unknown)
+	f.log.catchUp(ctx, unknown)
 	f.repeat(ctx, repeated, verdicts)
 	f.keep(func(p *pending) bool { return len(p.messages) > 0 && f.results[p.group].Err == nil })
 	return len(placed)

@@ -141,15 +141,15 @@ type unseen struct {
 }
 
 // catchUp reads what this process has not seen. A failure costs nothing but work: the procedure goes on looking there.
-func (f *flush) catchUp(ctx context.Context, unknown []unseen) {
+func (l *Log) catchUp(ctx context.Context, unknown []unseen) {
 	ctx, cancel := context.WithTimeout(ctx, appendDeadline)
 	defer cancel()
 	for _, u := range unknown {
-		rows, err := f.log.store.ReadHashes(ctx, u.partition.ID, u.after, u.since, maxFill)
+		rows, err := l.store.ReadHashes(ctx, u.partition.ID, u.after, u.since, maxFill)
 		if err != nil {
 			return
 		}
-		f.log.memory.fill(u.partition, u.after, rows)
+		l.memory.fill(u.partition, u.after, rows)
 	}
 }
 

@@ -28,6 +28,7 @@ var (
 // procedures and are the same as in sql/README.md.
 var sqlstates = map[string]verdict{
 	"QU001": ourFault, // a procedure's arguments contradict each other
+	"QU002": ourFault, // undoes a transaction; never leaves its procedure
 
 	"08": unavailable, // connection exception
 	"0A": noSchema,    // feature not supported: "cached plan must not change result type" while the schema changes

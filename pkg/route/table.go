@@ -60,6 +60,7 @@ var Table = []Row{
 	{"pop_partition", "GET", "/api/v1/pop/queue/:queue/partition/:partition", Deliver, ReadWrite, true, ClassPop},
 	{"ack", "POST", "/api/v1/ack", Deliver, ReadWrite, true, ClassAck},
 	{"ack_batch", "POST", "/api/v1/ack/batch", Deliver, ReadWrite, true, ClassAck},
+	{"transaction", "POST", "/api/v1/transaction", Deliver, ReadWrite, true, ClassPush},
 	{"lease_extend", "POST", "/api/v1/lease/:leaseId/extend", Deliver, ReadWrite, true, ClassAck},
 	{"lease_release", "POST", "/internal/api/lease/:leaseId/release", Deliver, ReadWrite, true, ClassAck},
 

@@ -120,22 +120,13 @@ func (f *factor) Set(value string) error {
 	return nil
 }
 
-// lanes divides the connections of the process, so that searches never take those of claims and acks, and a probe is
-// answered when all others are busy.
-type lanes struct{ claims, reads, probes int }
-
-const minPool = 3
-
-func (s *settings) lanes() lanes {
-	n := max(int(s.PoolSize), minPool)
-	reads := max((n-1)*2/5, 1)
-	return lanes{claims: n - 1 - reads, reads: reads, probes: 1}
-}
-
 const (
 	// callTimeout bounds one claim and its read, one ack, one renewal, one search. It is below the 5 s that clients
 	// grant a long poll beyond its own timeout.
 	callTimeout = 4 * time.Second
+
+	// transactionTimeout bounds one transaction with all its repetitions; a stop waits as long for what is in flight.
+	transactionTimeout = 10 * time.Second
 
 	// searchers is how many searches for parked polls run at once.
 	searchers = 4

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"queen.internal/pkg/config"
 	"queen.internal/pkg/wire"
 )
 
@@ -43,18 +42,6 @@ func TestFactor_IsANumberOfAtLeastOne(t *testing.T) {
 		f := factor(2)
 		if err := f.Set(value); err == nil {
 			t.Errorf("%q is %v", value, f)
-		}
-	}
-}
-
-func TestLanes_AddUpToThePool(t *testing.T) {
-	t.Parallel()
-	for n := 1; n <= 100; n++ {
-		s := defaults()
-		s.PoolSize = config.Int(n)
-		l := s.lanes()
-		if l.claims < 1 || l.reads < 1 || l.probes != 1 || l.claims+l.reads+l.probes != max(n, minPool) {
-			t.Errorf("pool %d: %+v", n, l)
 		}
 	}
 }

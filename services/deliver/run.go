@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/auth"
 	"queen.internal/pkg/config"
 	"queen.internal/pkg/daemon"
@@ -14,6 +15,7 @@ import (
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/route"
 	"queen.internal/pkg/schema"
+	"queen.internal/pkg/seal"
 	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/store/log"
@@ -22,10 +24,12 @@ import (
 	"queen.internal/services/deliver/internal/giveback"
 	"queen.internal/services/deliver/internal/groups"
 	"queen.internal/services/deliver/internal/httpapi"
+	"queen.internal/services/deliver/internal/lanes"
 	"queen.internal/services/deliver/internal/lease"
 	"queen.internal/services/deliver/internal/measure"
 	"queen.internal/services/deliver/internal/pop"
 	"queen.internal/services/deliver/internal/ready"
+	"queen.internal/services/deliver/internal/transaction"
 	"queen.internal/services/deliver/internal/wait"
 )
 
@@ -40,6 +44,8 @@ import (
 //	         answer not written -> giveback.Giver (claims lane) -> announce.Announcer -> ready.Index
 //	                                     ^           |
 //	POST /ack... -> httpapi -> ack.Service (claims lane) -> announce.Announcer -> ready.Index
+//	                              ^
+//	POST /transaction -> httpapi -> transaction.Service -> appendlog.Log (transactions lane) -> announce.Announcer
 //	seek, delete... -> httpapi -> groups.Service (claims lane; depth: reads lane) -> announce.Announcer -> ready.Index
 func run(ctx context.Context, env daemon.Env) error {
 	s := defaults()
@@ -58,7 +64,7 @@ func deliver(ctx context.Context, env daemon.Env, s *settings, listening func(ur
 	}
 	server, err := p.server(env, s)
 	if err != nil {
-		p.close()
+		p.lanes.Close()
 		return err
 	}
 	return p.serve(ctx, env, server, listening)
@@ -66,15 +72,16 @@ func deliver(ctx context.Context, env daemon.Env, s *settings, listening func(ur
 
 // parts is what deliver consists of.
 type parts struct {
-	claims, reads, probes *pg.Pool
-	schema                *schema.Keeper
-	metrics               *metrics.Registry
-	lot                   *wait.Lot
-	index                 *ready.Index
-	news                  *announce.Announcer
-	pops                  *pop.Engine
-	acks                  *ack.Service
-	returns               *giveback.Giver
+	lanes        *lanes.Lanes
+	schema       *schema.Keeper
+	metrics      *metrics.Registry
+	lot          *wait.Lot
+	index        *ready.Index
+	news         *announce.Announcer
+	pops         *pop.Engine
+	acks         *ack.Service
+	returns      *giveback.Giver
+	transactions *transaction.Service
 }
 
 // open makes the parts. Nothing is started and nothing connects.
@@ -84,11 +91,11 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		return nil, err
 	}
 	p := &parts{metrics: metrics.New(env.Service, env.Version)}
-	if err := p.openPools(ctx, env, s); err != nil {
-		p.close()
+	p.lanes, err = lanes.Open(ctx, pg.FromSettings(s.Postgres), env.Service, env.Logger, lanes.Divide(int(s.PoolSize)))
+	if err != nil {
 		return nil, err
 	}
-	p.schema = schema.NewKeeper(schema.Broker(), p.probes, bool(s.ApplySchema), logging.For(env.Logger, "schema"))
+	p.schema = schema.NewKeeper(schema.Broker(), p.lanes.Probes, bool(s.ApplySchema), logging.For(env.Logger, "schema"))
 
 	counters := measure.NewCounters(p.metrics.Registerer())
 	clockLog := logging.For(env.Logger, "clock")
@@ -98,11 +105,11 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 			"by_ms", leap.By.Milliseconds(), "reading", leap.Reading, "accepted", leap.Accepted)
 	})
 	leases := lease.NewRegistry(leaseCursors)
-	store := group.New(p.claims)
+	store := group.New(p.lanes.Claims)
 	p.lot = wait.New(wait.Options{
 		MaxParked: int(s.MaxWaiters), Workers: searchers, Intervals: s.intervals(), Logger: logging.For(env.Logger, "pop"),
 	})
-	p.index = ready.New(group.New(p.reads), p.lot, ready.Options{
+	p.index = ready.New(group.New(p.lanes.Reads), p.lot, ready.Options{
 		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap,
 	})
 	p.news = announce.New(p.index)
@@ -111,62 +118,39 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		Returned: counters.Returned,
 	})
 	p.pops = pop.New(pop.Options{
-		Groups: store, Log: log.New(p.reads), Index: p.index, Clock: clock, Leases: leases,
+		Groups: store, Log: log.New(p.lanes.Reads), Index: p.index, Clock: clock, Leases: leases,
 		Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout, Keys: keys, Returns: p.returns,
 		Claims: counters.Claims, Delivered: counters.Delivered, Unopened: counters.Unopened,
 	})
 	p.acks = ack.New(ack.Options{
 		Groups: store, News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
 	})
-	measure.Watch(p.metrics.Registerer(), p.lot, p.index, leases, p.pools())
+	p.transactions = p.openTransactions(clock, keys, counters)
+	measure.Watch(p.metrics.Registerer(), p.lot, p.index, leases, p.lanes.ByName())
 	return p, nil
 }
 
-func (p *parts) openPools(ctx context.Context, env daemon.Env, s *settings) (err error) {
-	lanes := s.lanes()
-	database := pg.FromSettings(s.Postgres)
-	for _, lane := range []struct {
-		name string
-		size int
-		pool **pg.Pool
-	}{{"claims", lanes.claims, &p.claims}, {"reads", lanes.reads, &p.reads}, {"probes", lanes.probes, &p.probes}} {
-		*lane.pool, err = pg.Open(ctx, database, pg.Options{
-			Name: "queen-" + env.Service + "/" + lane.name, Logger: logging.For(env.Logger, "postgres"), Size: lane.size,
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pools are the lanes by name.
-func (p *parts) pools() map[string]*pg.Pool {
-	return map[string]*pg.Pool{"claims": p.claims, "reads": p.reads, "probes": p.probes}
-}
-
-// close closes the pools that were opened.
-func (p *parts) close() {
-	for _, pool := range p.pools() {
-		if pool != nil {
-			pool.Close()
-		}
-	}
+// openTransactions makes the route that acks and pushes at once.
+func (p *parts) openTransactions(clock *lease.Clock, keys *seal.Keys, counters *measure.Counters) *transaction.Service {
+	return transaction.New(transaction.Options{
+		Log: appendlog.New(log.New(p.lanes.Transactions), p.news.Appended), Groups: group.New(p.lanes.Transactions), Acks: p.acks, Clock: clock, Keys: keys,
+		Timeout: transactionTimeout, Outcomes: counters.Transactions,
+	})
 }
 
 // server makes the HTTP side.
 func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
-	ping := func(ctx context.Context) error { return schema.Public(pg.Ping(ctx, p.probes)) }
+	ping := func(ctx context.Context) error { return schema.Public(pg.Ping(ctx, p.lanes.Probes)) }
 	checks := health.New(health.Options{Version: env.Version, Ping: ping, Ready: []health.Check{
 		{Name: "postgresql", Func: ping},
 		{Name: "schema", Func: func(context.Context) error { return schema.Public(p.schema.Ready()) }},
 	}})
 	api := &httpapi.API{
-		Pops: p.pops, Acks: p.acks, Returns: p.returns, Defaults: s.popDefaults(),
+		Pops: p.pops, Acks: p.acks, Returns: p.returns, Transactions: p.transactions, Defaults: s.popDefaults(),
 		Groups: groups.New(groups.Options{
-			Groups: group.New(p.claims), Reads: group.New(p.reads), News: p.news, Logger: logging.For(env.Logger, "groups"), Timeout: callTimeout,
+			Groups: group.New(p.lanes.Claims), Reads: group.New(p.lanes.Reads), News: p.news, Logger: logging.For(env.Logger, "groups"), Timeout: callTimeout,
 		}),
-		DeadLetters: deadletter.New(p.reads), Timeout: callTimeout, // a purge is nobody's claim
+		DeadLetters: deadletter.New(p.lanes.Reads), Timeout: callTimeout, // a purge is nobody's claim
 	}
 	return httpd.New(httpd.Options{
 		Role: route.Deliver, Logger: env.Logger, Metrics: p.metrics, Health: checks,
@@ -179,7 +163,7 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 // parked poll and the pools every call.
 func (p *parts) serve(ctx context.Context, env daemon.Env, server *httpd.Server, listening func(url string)) error {
 	g := daemon.Group{Logger: env.Logger}
-	g.Add(daemon.Component{Name: "postgres", Stop: func(context.Context) error { p.close(); return nil }})
+	g.Add(daemon.Component{Name: "postgres", Stop: func(context.Context) error { p.lanes.Close(); return nil }})
 	g.Add(daemon.Component{Name: "schema", Run: p.schema.Run})
 	g.Add(daemon.Component{Name: "rings", Run: p.index.Run})
 	g.Add(daemon.Component{Name: "parked polls", Run: p.lot.Run})

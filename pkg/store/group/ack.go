@@ -31,7 +31,7 @@ type AckItem struct {
 // AckGroup is the items of one call that share partition and lease; it is decided as one.
 type AckGroup struct {
 	Partition uuid.UUID
-	Lease     *uuid.UUID // nil: lease-less
+	Lease     *uuid.UUID // nil: lease-less; LeaseOnRecord, in a bundle: the one that the cursor has
 	Items     []AckItem
 }
 
@@ -128,7 +128,7 @@ type answer struct {
 }
 
 func (s *Store) ackOnce(ctx context.Context, tenant uuid.UUID, groupName string, clockCap time.Time, open []*openGroup) ([]answer, error) {
-	var p ackParams
+	p := newAckParams(len(open))
 	for _, g := range open {
 		p.add(g)
 	}

@@ -46,3 +46,11 @@ func optionalUUID(id *uuid.UUID) pgtype.UUID {
 	}
 	return pgtype.UUID{Bytes: *id, Valid: true}
 }
+
+func uuidArray(ids []uuid.UUID) uuids {
+	array := make(uuids, len(ids))
+	for i := range ids {
+		array[i] = optionalUUID(&ids[i])
+	}
+	return array
+}

@@ -8,6 +8,7 @@ import (
 
 // ackParams is the arrays of one call: one element per group, and one per item of all groups one after the other.
 type ackParams struct {
+	groups                  []string // only for transact
 	partitions, leases      uuids
 	counts                  []int32
 	hashes                  uuids
@@ -20,6 +21,17 @@ type ackParams struct {
 	deadTransactions        []*string
 	deadPayloads            [][]byte
 	deadReasons             []*string
+}
+
+// newAckParams returns params with room for n groups. No array is nil, which would be NULL.
+func newAckParams(n int) *ackParams {
+	return &ackParams{
+		groups: make([]string, 0, n), partitions: make(uuids, 0, n), leases: make(uuids, 0, n), counts: make([]int32, 0, n),
+		hashes: make(uuids, 0, n), signals: make([]Signal, 0, n), offsets: make([]*int64, 0, n),
+		spanCommitted: make([]*int64, 0, n), spanEnds: make([]*int64, 0, n),
+		deadOffsets: make([]*int64, 0, n), deadIDs: make(uuids, 0, n), deadCreated: make([]*time.Time, 0, n),
+		deadTransactions: make([]*string, 0, n), deadPayloads: make([][]byte, 0, n), deadReasons: make([]*string, 0, n),
+	}
 }
 
 func (p *ackParams) add(g *openGroup) {

@@ -206,7 +206,7 @@ func TestRule2ACallThatLocksInItsOwnOrderIsFound(t *testing.T) {
 	t.Parallel()
 	for procedure, order := range map[string]struct{ right, wrong string }{
 		"append":       {"ORDER BY p.id FOR NO KEY UPDATE)", "ORDER BY array_position(p_partitions, p.id) FOR NO KEY UPDATE)"},
-		"ack":          {"ORDER BY p.id, w.place", "ORDER BY w.place"},
+		"ack":          {"ORDER BY p.id, s.id, w.place", "ORDER BY w.place"},
 		"extend_lease": {"ORDER BY c.partition_id, c.subscription_id", "ORDER BY c.partition_id DESC"},
 	} {
 		t.Run(procedure, func(t *testing.T) {

@@ -80,33 +80,23 @@ func Locked(err error) bool {
 	return errors.As(err, &state) && state.Code == "55P03"
 }
 
+// Contended says that err is the doing of another session alone: a lock that stayed taken, a deadlock, a conflict. Nothing
+// was committed, and the same call may succeed at once.
+func Contended(err error) bool {
+	var state *pgconn.PgError
+	return errors.As(err, &state) && (state.Code == "55P03" || state.Code == "40P01" || state.Code == "40001")
+}
+
 // Append writes runs in one transaction of one server call. The error is the driver's, not yet of a kind; see Unknown.
 func (s *Store) Append(ctx context.Context, runs []Run, opts AppendOptions) ([]Placed, error) {
-	n := len(runs)
-	partitions, tags, counts := make([]int64, n), make([]int64, n), make([]int32, n)
-	owners, sealed := make(uuids, n), make([]bool, n)
-	rawBytes, codecs, payloads := make([]int32, n), make([]int16, n), make([][]byte, n)
-	firsts, bases, lasts, vouchTags, since := make([]*int64, n), make([]*int64, n), make([]*int64, n), make([]*int64, n), make([]*time.Time, n)
-	var hashes uuids
-	for i := range runs {
-		run := &runs[i]
-		partitions[i], owners[i], tags[i], counts[i] = run.Partition.ID, wireUUID(run.Partition.UID), run.Tag, int32(run.Segment.Count)
-		rawBytes[i], codecs[i], payloads[i] = int32(run.Segment.RawBytes), run.Segment.Codec, run.Segment.Blob
-		sealed[i] = run.Sealed
-		if v := run.Voucher; v != nil {
-			firsts[i], since[i], bases[i], lasts[i], vouchTags[i] = &v.First, &v.Since, &v.Base, &v.Last, &v.Tag
-		}
-		for _, h := range run.Hashes {
-			hashes = append(hashes, wireUUID(h))
-		}
-	}
-	conn, err := s.acquire(ctx)
+	p := NewColumns(runs)
+	conn, err := s.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Release()
-	rows, err := conn.Query(ctx, appendSQL, partitions, owners, tags, counts, rawBytes, codecs, payloads, hashes, opts.Wait, opts.CheckTags, sealed,
-		firsts, since, bases, lasts, vouchTags)
+	rows, err := conn.Query(ctx, appendSQL, p.Partitions, p.UIDs, p.Tags, p.Counts, p.RawBytes, p.Codecs, p.Payloads, p.Hashes,
+		opts.Wait, opts.CheckTags, p.Sealed, p.VouchFirsts, p.VouchSince, p.VouchBases, p.VouchLasts, p.VouchTags)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +111,8 @@ func (s *Store) Append(ctx context.Context, runs []Run, opts AppendOptions) ([]P
 	})
 }
 
-func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+// Acquire borrows a connection, which the caller releases. It does not wait long; the error has ErrNotSent in its chain.
+func (s *Store) Acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectionWait)
 	defer cancel()
 	conn, err := s.pool.Acquire(ctx)

@@ -29,7 +29,7 @@ func (s *Store) Flags(ctx context.Context, queues []Queue) ([]Flags, error) {
 	for i, q := range queues {
 		tenants[i], names[i] = wireUUID(q.Tenant), q.Name
 	}
-	conn, err := s.acquire(ctx)
+	conn, err := s.Acquire(ctx)
 	if err != nil {
 		return nil, pg.Wrap("look queues up", err)
 	}

@@ -1,31 +1,38 @@
 -- ack decides, for every group of messages that share a partition and a lease, how the consumer group's cursor moves.
 --
--- Callers: the group store.
+-- Callers: the group store, transact.
 -- Input:   one element per group in p_partitions (wire ids), p_leases (NULL: without a lease) and p_counts; one element
 --          per message, all groups one after the other, in p_hashes (NULL resolves to nothing), p_signals (0 completed,
 --          1 retry, 2 failed, 3 dead letter) and p_offsets. p_offsets may hold offsets that the caller read from the
 --          leased segments; they count only while the cursor still has the span p_span_committed..p_span_ends that they
 --          were read from. p_dead_offsets names, per group, the message whose snapshot stands in the other p_dead_
 --          arrays, for the case that it must be dead-lettered.
+--          p_groups names the consumer group of each element, for a call that concerns several; NULL, or a NULL in it, is
+--          p_group. An all-zero lease stands for the one that the cursor has on record, whichever it is; with p_accepted
+--          that one, or the last one completed, must be among these.
 -- Answer:  one row per group, by its place. outcome:
 --            0 decided   item_outcomes: 0 applied 1 noop 2 already committed 3 unresolvable 4 stale lease
 --            1 unknown partition    2 no consumer
 --            3 offsets needed   nothing changed: call again with the offsets found in needed_offset .. span_end
 --            4 snapshot needed  nothing changed: call again with the snapshot of needed_offset
--- Locks:   cursors by ascending partition, held to the end.
+-- Locks:   cursors by ascending partition, in one partition by subscription, held to the end.
+DROP FUNCTION IF EXISTS queen.ack(uuid, text, timestamptz, uuid[], uuid[], integer[], uuid[], smallint[], bigint[],
+    bigint[], bigint[], bigint[], uuid[], timestamptz[], text[], bytea[], text[]);
 CREATE OR REPLACE FUNCTION queen.ack(
     p_tenant uuid, p_group text, p_clock_cap timestamptz,
     p_partitions uuid[], p_leases uuid[], p_counts integer[],
     p_hashes uuid[], p_signals smallint[], p_offsets bigint[],
     p_span_committed bigint[], p_span_ends bigint[],
     p_dead_offsets bigint[], p_dead_message_ids uuid[], p_dead_created timestamptz[],
-    p_dead_transactions text[], p_dead_payloads bytea[], p_dead_reasons text[])
+    p_dead_transactions text[], p_dead_payloads bytea[], p_dead_reasons text[],
+    p_groups text[] DEFAULT NULL, p_accepted uuid[] DEFAULT NULL)
 RETURNS TABLE (place integer, outcome smallint, item_outcomes smallint[], lease_released boolean, dead_lettered boolean,
                subscription_id bigint, partition_id bigint, committed_offset bigint, span_end bigint, needed_offset bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_now      timestamptz := least(clock_timestamp(), p_clock_cap);
     v_group    record;
+    v_lease    uuid;
     v_cursor   queen.cursors;
     v_hashes   uuid[];
     v_signals  smallint[];
@@ -40,14 +47,14 @@ BEGIN
     END IF;
 
     FOR v_group IN
-        SELECT w.place::integer AS place, w.lease, w.n, (sum(w.n) OVER (ORDER BY w.place) - w.n)::integer AS before,
+        SELECT w.place::integer AS place, w.lease, w.n, coalesce(w.name, p_group) AS name, (sum(w.n) OVER (ORDER BY w.place) - w.n)::integer AS before,
                CASE WHEN q.id IS NOT NULL THEN p.id END AS partition_id, q.id AS queue_id, s.id AS subscription_id,
                q.retry_limit, q.dead_letter_queue OR q.dead_letter_after_retries AS dead_letters
-        FROM unnest(p_partitions, p_leases, p_counts) WITH ORDINALITY AS w(uid, lease, n, place)
+        FROM unnest(p_partitions, p_leases, p_counts, p_groups) WITH ORDINALITY AS w(uid, lease, n, name, place)
         LEFT JOIN queen.partitions p ON p.uid = w.uid
         LEFT JOIN queen.queues q ON q.id = p.queue_id AND q.tenant = p_tenant AND q.deleted_at IS NULL
-        LEFT JOIN queen.subscriptions s ON s.queue_id = q.id AND s.group_name = p_group
-        ORDER BY p.id, w.place
+        LEFT JOIN queen.subscriptions s ON s.queue_id = q.id AND s.group_name = coalesce(w.name, p_group)
+        ORDER BY p.id, s.id, w.place
     LOOP
         place := v_group.place; item_outcomes := NULL; lease_released := false; dead_lettered := false;
         subscription_id := v_group.subscription_id; partition_id := v_group.partition_id;
@@ -66,8 +73,9 @@ BEGIN
         v_signals := p_signals[v_group.before + 1:v_group.before + v_group.n];
 
         -- The lease that an earlier call ended may still repeat its completions; any other stale one may do nothing.
-        v_live := v_group.lease IS NULL OR (v_cursor.lease_id = v_group.lease AND v_cursor.lease_expires_at > v_now) IS TRUE;
-        IF NOT v_live AND v_cursor.completed_lease_id IS DISTINCT FROM v_group.lease THEN
+        v_lease := CASE WHEN v_group.lease = '00000000-0000-0000-0000-000000000000' THEN queen.recorded_lease(v_cursor, p_accepted) ELSE v_group.lease END;
+        v_live := v_lease IS NULL OR (v_cursor.lease_id = v_lease AND v_cursor.lease_expires_at > v_now) IS TRUE;
+        IF NOT v_live AND v_cursor.completed_lease_id IS DISTINCT FROM v_lease THEN
             outcome := 0; item_outcomes := array_fill(4::smallint, ARRAY[v_group.n]); RETURN NEXT; CONTINUE;
         END IF;
 
@@ -112,7 +120,7 @@ BEGIN
                     INSERT INTO queen.dlq (id, queue_id, partition_id, message_offset, failed_at, created_at, retry_count,
                                            message_id, group_name, transaction_id, error, payload)
                     VALUES (gen_random_uuid(), v_group.queue_id, v_group.partition_id, v_decision.stop_offset, v_now, p_dead_created[ack.place],
-                            v_cursor.retry_count, p_dead_message_ids[ack.place], p_group, p_dead_transactions[ack.place],
+                            v_cursor.retry_count, p_dead_message_ids[ack.place], v_group.name, p_dead_transactions[ack.place],
                             p_dead_reasons[ack.place], p_dead_payloads[ack.place]);
                     dead_lettered := true;
                 END IF;

@@ -15,9 +15,11 @@ import (
 	"queen.internal/services/deliver/internal/lease"
 )
 
+// StaleLease is what a client reads when an ack is not made under the live lease.
+const StaleLease = "invalid or expired lease"
+
 // What a client reads of an item that was not carried out, contract sections 3.3 and 3.4. Clients look for words in them.
 const (
-	staleLease       = "invalid or expired lease"
 	noConsumer       = "consumer not found"
 	alreadyCommitted = "already committed: the cursor moved past this message before this ack"
 	unresolvable     = "unresolvable: transaction not in the ack window (hash purged or never pushed); if leased, the message redelivers"
@@ -61,10 +63,15 @@ func (s *Service) Ack(ctx context.Context, tenant uuid.UUID, req wire.AckRequest
 			s.settle(tenant, batches[i], &decisions[i], results)
 		}
 	}
+	s.Count(results)
+	return results, nil
+}
+
+// Count counts items by what became of them.
+func (s *Service) Count(results []wire.AckResult) {
 	for i := range results {
 		s.o.Outcomes.WithLabelValues(outcome(&results[i])).Inc()
 	}
-	return results, nil
 }
 
 // batch is the items of one call that share partition and lease.
@@ -84,13 +91,13 @@ func sort(items []wire.AckItem, results []wire.AckResult) []*batch {
 		results[i].TransactionID = item.TransactionID
 		partition, err := uuid.Parse(item.PartitionID)
 		if err != nil {
-			results[i].Error = fmt.Sprintf("invalid partitionId: %q is not a UUID", item.PartitionID)
+			results[i].Error = NoPartition(item.PartitionID)
 			continue
 		}
 		k := key{partition: partition}
 		if item.LeaseID != "" {
 			if k.lease, err = uuid.Parse(item.LeaseID); err != nil || k.lease == uuid.Nil {
-				results[i].Error = staleLease // nobody was ever given it
+				results[i].Error = StaleLease // nobody was ever given it
 				continue
 			}
 		}
@@ -104,12 +111,13 @@ func sort(items []wire.AckItem, results []wire.AckResult) []*batch {
 			batches = append(batches, b)
 		}
 		b.places = append(b.places, i)
-		b.group.Items = append(b.group.Items, storeItem(item))
+		b.group.Items = append(b.group.Items, Item(item))
 	}
 	return batches
 }
 
-func storeItem(item *wire.AckItem) group.AckItem {
+// Item is an item as the store takes it.
+func Item(item *wire.AckItem) group.AckItem {
 	out := group.AckItem{Signal: signals[item.Status], Reason: item.Reason}
 	if item.TransactionID != "" {
 		hash := queue.TransactionHash(item.TransactionID)
@@ -129,14 +137,10 @@ var signals = [...]group.Signal{
 func (s *Service) settle(tenant uuid.UUID, b *batch, d *group.AckResult, results []wire.AckResult) {
 	for i, place := range b.places {
 		r := &results[place]
-		switch d.Outcome {
-		case group.Decided:
-			r.Error = itemErrors[d.Items[i]]
+		r.Error = GroupError(d.Outcome)
+		if d.Outcome == group.Decided {
+			r.Error = ItemError(d.Items[i])
 			r.Noop = d.Items[i] == group.Noop
-		case group.DeadLetterLost:
-			r.Error = deadLetterLost
-		default:
-			r.Error = noConsumer // a partition of another tenant looks like one that does not exist
 		}
 		if r.Error == "" {
 			r.LeaseReleased, r.DeadLettered = d.LeaseReleased, d.DeadLettered
@@ -145,11 +149,39 @@ func (s *Service) settle(tenant uuid.UUID, b *batch, d *group.AckResult, results
 	if d.Outcome != group.Decided || !d.LeaseReleased {
 		return
 	}
-	freed := group.LeaseKey{Partition: d.PartitionID, Subscription: d.SubscriptionID}
+	var leases []uuid.UUID
 	if b.group.Lease != nil {
-		s.o.Leases.Released(*b.group.Lease, freed)
+		leases = append(leases, *b.group.Lease)
 	}
-	s.o.News.Freed(tenant, freed)
+	s.Ended(tenant, group.LeaseKey{Partition: d.PartitionID, Subscription: d.SubscriptionID}, leases)
+}
+
+// Ended says that an ack ended the lease of a cursor, which was one of leases if that is known: it is forgotten, and who
+// waits for the partition is told.
+func (s *Service) Ended(tenant uuid.UUID, cursor group.LeaseKey, leases []uuid.UUID) {
+	for _, lease := range leases {
+		s.o.Leases.Released(lease, cursor)
+	}
+	s.o.News.Freed(tenant, cursor)
+}
+
+// NoPartition is what a client reads of an item whose partition cannot be one.
+func NoPartition(partition string) string {
+	return fmt.Sprintf("invalid partitionId: %q is not a UUID", partition)
+}
+
+// ItemError is what a client reads of an item with this outcome; nothing when the instruction was carried out.
+func ItemError(outcome group.ItemOutcome) string { return itemErrors[outcome] }
+
+// GroupError is what a client reads of all items of a group that was not decided; nothing when it was.
+func GroupError(outcome group.GroupOutcome) string {
+	switch outcome {
+	case group.Decided:
+		return ""
+	case group.DeadLetterLost:
+		return deadLetterLost
+	}
+	return noConsumer // a partition of another tenant looks like one that does not exist
 }
 
 var itemErrors = [...]string{
@@ -157,7 +189,7 @@ var itemErrors = [...]string{
 	group.Noop:             "",
 	group.AlreadyCommitted: alreadyCommitted,
 	group.Unresolvable:     unresolvable,
-	group.StaleLease:       staleLease,
+	group.StaleLease:       StaleLease,
 }
 
 // outcome is the label an item is counted under.
@@ -169,7 +201,7 @@ func outcome(r *wire.AckResult) string {
 		return "dead_lettered"
 	case r.Error == "":
 		return "applied"
-	case r.Error == staleLease:
+	case r.Error == StaleLease:
 		return "stale_lease"
 	case r.Error == unresolvable:
 		return "unresolvable"

@@ -13,15 +13,17 @@ import (
 	"queen.internal/services/deliver/internal/giveback"
 	"queen.internal/services/deliver/internal/groups"
 	"queen.internal/services/deliver/internal/pop"
+	"queen.internal/services/deliver/internal/transaction"
 )
 
 // API is what the handlers call.
 type API struct {
-	Pops     *pop.Engine
-	Acks     *ack.Service
-	Returns  *giveback.Giver
-	Groups   *groups.Service
-	Defaults wire.PopDefaults
+	Pops         *pop.Engine
+	Acks         *ack.Service
+	Returns      *giveback.Giver
+	Groups       *groups.Service
+	Transactions *transaction.Service
+	Defaults     wire.PopDefaults
 
 	DeadLetters *deadletter.Store
 	Timeout     time.Duration // of one call to it
@@ -35,6 +37,7 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 		"pop_discover":  a.popDiscover,
 		"ack":           a.ackOne,
 		"ack_batch":     a.ackBatch,
+		"transaction":   a.transaction,
 		"lease_extend":  a.extendLease,
 		"lease_release": a.releaseLease,
 

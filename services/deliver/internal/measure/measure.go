@@ -13,12 +13,13 @@ import (
 
 // Counters are what deliver counts.
 type Counters struct {
-	Claims    *prometheus.CounterVec // candidate partitions by label verdict
-	Acks      *prometheus.CounterVec // messages by label outcome
-	Delivered prometheus.Counter     // messages
-	Unopened  prometheus.Counter     // messages delivered sealed
-	Leaps     prometheus.Counter     // of the database's clock
-	Returned  *prometheus.CounterVec // leased partitions given back by label reason
+	Claims       *prometheus.CounterVec // candidate partitions by label verdict
+	Acks         *prometheus.CounterVec // messages by label outcome
+	Delivered    prometheus.Counter     // messages
+	Unopened     prometheus.Counter     // messages delivered sealed
+	Leaps        prometheus.Counter     // of the database's clock
+	Returned     *prometheus.CounterVec // leased partitions given back by label reason
+	Transactions *prometheus.CounterVec // by label outcome
 }
 
 // NewCounters returns counters that r tells of.
@@ -43,7 +44,10 @@ func NewCounters(r prometheus.Registerer) *Counters {
 	c.Returned = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "queen_leases_given_back_total", Help: "Leased partitions given back because their messages did not reach a consumer.",
 	}, []string{"reason"})
-	r.MustRegister(c.Claims, c.Acks, c.Delivered, c.Unopened, c.Leaps, c.Returned)
+	c.Transactions = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "queen_transactions_total", Help: "Transactions, by what became of them.",
+	}, []string{"outcome"})
+	r.MustRegister(c.Claims, c.Acks, c.Delivered, c.Unopened, c.Leaps, c.Returned, c.Transactions)
 	return c
 }
 
