@@ -64,6 +64,8 @@ var Table = []Row{
 	{"lease_extend", "POST", "/api/v1/lease/:leaseId/extend", Deliver, ReadWrite, true, ClassAck},
 	{"lease_release", "POST", "/internal/api/lease/:leaseId/release", Deliver, ReadWrite, true, ClassAck},
 
+	{"message_list", "GET", "/api/v1/messages", Console, ReadOnly, true, ClassManage},
+	{"message_get", "GET", "/api/v1/messages/:partitionId/:transactionId", Console, ReadOnly, true, ClassManage},
 	{"dlq_list", "GET", "/api/v1/dlq", Console, ReadOnly, true, ClassManage},
 	{"dlq_purge", "DELETE", "/api/v1/dlq", Deliver, Admin, true, ClassManage},
 	{"message_delete", "DELETE", "/api/v1/messages/:partitionId/:transactionId", Deliver, ReadWrite, true, ClassManage},

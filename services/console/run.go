@@ -15,17 +15,21 @@ import (
 	"queen.internal/pkg/route"
 	"queen.internal/pkg/schema"
 	"queen.internal/pkg/seal"
+	"queen.internal/pkg/store/admin"
 	"queen.internal/pkg/store/deadletter"
+	"queen.internal/pkg/store/inspect"
+	"queen.internal/pkg/store/log"
 	"queen.internal/services/console/internal/httpapi"
+	"queen.internal/services/console/internal/messages"
 	"queen.internal/services/console/internal/page"
 )
 
 // run is the service:
 //
-//	httpd: requests --> httpapi --> store/deadletter (reads lane) ---> PostgreSQL
-//	  |                    |                                              |
-//	  |                    +--> page, built into the binary               |
-//	  +---- probes, metrics --> schema keeper (probes lane) --------------+
+//	httpd: requests --> httpapi --> messages, store/... (reads lane) ---> PostgreSQL
+//	  |                    |                                                 |
+//	  |                    +--> page, built into the binary                  |
+//	  +---- probes, metrics --> schema keeper (probes lane) -----------------+
 func run(ctx context.Context, env daemon.Env) error {
 	s := defaults()
 	if err := config.Load(&s); err != nil {
@@ -108,7 +112,11 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 		return nil, err
 	}
 	ping := func(ctx context.Context) error { return schema.Public(pg.Ping(ctx, p.probes)) }
-	api := &httpapi.API{DeadLetters: deadletter.New(p.reads), Keys: p.keys, Timeout: readTimeout}
+	letters := deadletter.New(p.reads)
+	found := &messages.Reader{
+		Inspect: inspect.New(p.reads), Log: log.New(p.reads), DeadLetters: letters, Queues: admin.New(p.reads), Keys: p.keys,
+	}
+	api := &httpapi.API{DeadLetters: letters, Messages: found, Keys: p.keys, Timeout: readTimeout}
 	return httpd.New(httpd.Options{
 		Role: route.Console, Logger: env.Logger, Metrics: metrics.New(env.Service, env.Version),
 		Health: health.New(health.Options{Version: env.Version, Ping: ping, Ready: []health.Check{

@@ -10,3 +10,6 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS dlq_partition_id_failed_at_idx ON queen.
 -- The address of a message. A transaction id may be longer than an index entry, so its hash stands here; whoever looks
 -- compares the text as well.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS dlq_address_idx ON queen.dlq (partition_id, hashtextextended(transaction_id, 0));
+
+-- Whether a message of a listing is a dead letter.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS dlq_partition_id_message_offset_idx ON queen.dlq (partition_id, message_offset);

@@ -8,11 +8,13 @@ import (
 
 	"queen.internal/pkg/seal"
 	"queen.internal/pkg/store/deadletter"
+	"queen.internal/services/console/internal/messages"
 )
 
 // API is what the handlers call.
 type API struct {
 	DeadLetters *deadletter.Store
+	Messages    *messages.Reader
 	Keys        *seal.Keys    // open what was sealed; nil: nothing
 	Timeout     time.Duration // of all reads of one request
 }
@@ -20,7 +22,9 @@ type API struct {
 // Handlers are the handlers by row name.
 func (a *API) Handlers() map[string]gin.HandlerFunc {
 	return map[string]gin.HandlerFunc{
-		"dlq_list": a.listDeadLetters,
+		"dlq_list":     a.listDeadLetters,
+		"message_list": a.listMessages,
+		"message_get":  a.showMessage,
 	}
 }
 
