@@ -48,11 +48,17 @@ type process struct {
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
+	return setupWith(t, func(*settings) {})
+}
+
+// setupWith is setup with settings of its own.
+func setupWith(t *testing.T, adjust func(*settings)) *bundle {
+	t.Helper()
 	database := pgtest.New(t)
 	return &bundle{
 		t: t, database: database,
 		appender: appendlog.New(log.New(database.Pool), nil),
-		process:  start(t, database.Config, func(*settings) {}),
+		process:  start(t, database.Config, adjust),
 	}
 }
 
