@@ -7,6 +7,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.13.0
 	github.com/klauspost/compress v1.20.4
+	pgregory.net/rapid v1.3.0
 	queen.internal/compose v0.0.0
 	queen.internal/pkg v0.0.0
 )
