@@ -66,7 +66,7 @@ func (h *history) ackLast() {
 
 // ackAnything acknowledges whatever comes to mind, of any partition, under any lease or none, for any group.
 func (h *history) ackAnything() {
-	group := h.pick("group", groupNames...)
+	group := h.pick("group", h.groupNames...)
 	var targets []target
 	for range h.number("items", 1, 4) {
 		s := h.lastSpan()
@@ -117,6 +117,16 @@ func (h *history) ack(group string, targets []target) {
 		h.Fatal(err)
 	}
 	for i, want := range h.decide(group, targets) {
+		switch {
+		case want.Error != "":
+			h.count("refused: "+want.Error, 1)
+		case want.Noop:
+			h.count("noop", 1)
+		case want.Dead:
+			h.count("dead", 1)
+		default:
+			h.count("applied", 1)
+		}
 		h.acked(&targets[i], &results[i], want)
 	}
 }
@@ -127,6 +137,7 @@ func (h *history) decide(group string, targets []target) []outcome {
 		partition *partition
 		lease     *lease
 		places    []int
+		items     []item
 	}
 	var parts []*part
 	for i, t := range targets {
@@ -140,25 +151,50 @@ func (h *history) decide(group string, targets []target) []outcome {
 			into = &part{partition: t.partition, lease: t.lease}
 			parts = append(parts, into)
 		}
-		into.places = append(into.places, i)
+		into.places, into.items = append(into.places, i), append(into.items, t.item)
 	}
 	outcomes := make([]outcome, len(targets))
+	var late []*part
 	for _, each := range parts {
-		if each.partition == nil || h.queue(each.partition.queue.name) != each.partition.queue {
-			for _, place := range each.places {
-				outcomes[place] = outcome{Error: noConsumer}
-			}
-			continue
+		decided, done := h.decidePart(group, each.partition, each.lease, each.items, false)
+		if !done {
+			late = append(late, each)
 		}
-		var items []item
-		for _, place := range each.places {
-			items = append(items, targets[place].item)
+		for i := range decided {
+			outcomes[each.places[i]] = decided[i]
 		}
-		for i, decided := range each.partition.queue.ack(group, each.partition, each.lease, items) {
-			outcomes[each.places[i]] = decided
+	}
+	// Parts are independent of each other; those that file a dead letter are decided after the others, which shows when
+	// two of a partition are in one call.
+	for _, each := range late {
+		decided, _ := h.decidePart(group, each.partition, each.lease, each.items, true)
+		for i := range decided {
+			outcomes[each.places[i]] = decided[i]
 		}
 	}
 	return outcomes
+}
+
+// decidePart decides on one part; one that files a dead letter is not done without bury.
+func (h *history) decidePart(group string, p *partition, l *lease, items []item, bury bool) (decided []outcome, done bool) {
+	if p == nil || h.queue(p.queue.name) != p.queue {
+		decided = make([]outcome, len(items))
+		for i := range decided {
+			decided[i].Error = noConsumer
+		}
+		return decided, true
+	}
+	q, filed := p.queue, len(p.queue.dead)
+	var before cursor
+	s := q.groups[group]
+	if s != nil && s.cursors[p] != nil {
+		before = *s.cursors[p]
+	}
+	if decided = q.ack(group, p, l, items); bury || len(q.dead) == filed {
+		return decided, true
+	}
+	*s.cursors[p], q.dead = before, q.dead[:filed]
+	return nil, false
 }
 
 func (h *history) acked(t *target, got *client.AckResult, want outcome) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -24,6 +25,23 @@ type stand struct {
 	db              *pgxpool.Pool
 	ingest, deliver []*client.Client
 	edge            string
+
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+// count notes that something came about, so that one sees what the histories were made of.
+func (s *stand) count(what string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[what] += n
+}
+
+// told is what came about.
+func (s *stand) told() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.TrimPrefix(fmt.Sprint(s.seen), "map")
 }
 
 func newStand(t *testing.T) *stand {
@@ -45,7 +63,7 @@ func newStand(t *testing.T) *stand {
 		}
 		return clients
 	}
-	return &stand{cell: c, db: db, ingest: at(c.Ingest), deliver: at(c.Deliver), edge: c.Edge}
+	return &stand{cell: c, db: db, ingest: at(c.Ingest), deliver: at(c.Deliver), edge: c.Edge, seen: make(map[string]int)}
 }
 
 // runs numbers histories, so that none meets the queues of another, not even of the one it was shrunk from.
@@ -58,12 +76,23 @@ var (
 type history struct {
 	*rapid.T
 	*stand
+	names
 	namespace string
 	queues    []*queue // that exist
-	gone      []*partition
 	leases    []*lease
 	spans     []span // delivered under leases, the newest last
 	pushed    int
+	story     []string
+}
+
+// Logf tells a step. Fatalf ends the history and tells all of it: what rapid prints beside it is how it was drawn.
+func (h *history) Logf(format string, args ...any) {
+	h.story = append(h.story, fmt.Sprintf(format, args...))
+}
+
+// Fatalf ends the history with what differs.
+func (h *history) Fatalf(format string, args ...any) {
+	h.T.Fatalf("%s\nafter\n  %s", fmt.Sprintf(format, args...), strings.Join(h.story, "\n  "))
 }
 
 // span is what a pop delivered of one partition.
@@ -74,14 +103,19 @@ type span struct {
 	first, last int
 }
 
+// names is what the histories of one kind choose from. What stands more often is chosen more often.
+type names struct{ queueNames, groupNames, partitionNames []string }
+
 var (
-	groupNames     = []string{"g", "g", "late", queueMode}
-	partitionNames = []string{"p0", "p0", "p1"}
-	keys           = []string{"a", "b", "c", "d", "e", "f", "h", "i"}
+	// few has histories go deep, many has them go wide.
+	few  = names{[]string{"a"}, []string{"g"}, []string{"p0", "p0", "p1"}}
+	many = names{[]string{"a", "a", "a", "b"}, []string{"g", "g", "g", "late", queueMode}, []string{"p0", "p0", "p1", "p2"}}
+
+	keys = []string{"a", "b", "c", "d", "e", "f", "h", "i"}
 )
 
-func (s *stand) begin(t *rapid.T) *history {
-	return &history{T: t, stand: s, namespace: fmt.Sprintf("%s-%d", prefix, runs.Add(1))}
+func (s *stand) begin(t *rapid.T, from names) *history {
+	return &history{T: t, stand: s, names: from, namespace: fmt.Sprintf("%s-%d", prefix, runs.Add(1))}
 }
 
 func (h *history) pick(label string, from ...string) string {
@@ -95,8 +129,9 @@ func (h *history) number(label string, low, high int) int {
 // oneIn is true once in n times, and never in the simplest history.
 func (h *history) oneIn(n int, label string) bool { return h.number(label, 0, n-1) == n-1 && n > 1 }
 
-func (h *history) pusher() *client.Client { return rapid.SampledFrom(h.ingest).Draw(h.T, "ingest") }
-func (h *history) reader() *client.Client { return rapid.SampledFrom(h.deliver).Draw(h.T, "deliver") }
+func (h *history) pusher() *client.Client { return h.ingest[h.number("ingest", 0, len(h.ingest)-1)] }
+
+func (h *history) reader() *client.Client { return h.deliver[h.number("deliver", 0, len(h.deliver)-1)] }
 
 // queueName is the full name of the queue that a history calls a or b.
 func (h *history) queueName(short string) string { return h.namespace + "." + short }
@@ -121,14 +156,6 @@ func (h *history) provide(name string) *queue {
 		h.queues = append(h.queues, q)
 	}
 	return q
-}
-
-// some is any queue that exists, or nil.
-func (h *history) some() *queue {
-	if len(h.queues) == 0 {
-		h.Skip("no queue")
-	}
-	return h.queues[h.number("queue", 0, len(h.queues)-1)]
 }
 
 // call sends a request to the edge and returns status and body.

@@ -35,7 +35,9 @@ func (h *history) extend() {
 	if err != nil {
 		h.Fatal(err)
 	}
-	if want := len(h.holding(l)); extension.Renewed != want || extension.ExpiresAt.IsZero() != (want == 0) {
+	want := len(h.holding(l))
+	h.count("extended", want)
+	if extension.Renewed != want || extension.ExpiresAt.IsZero() != (want == 0) {
 		h.Fatalf("%+v, want %d renewed", extension, want)
 	}
 }
@@ -46,6 +48,7 @@ func (h *history) expire() {
 	h.Logf("%s expires", named(l))
 	for _, c := range h.holding(l) {
 		c.live = false
+		h.count("expired", 1)
 	}
 	if _, err := h.db.Exec(h.Context(), `UPDATE queen.cursors SET lease_expires_at = clock_timestamp() - interval '1 ms' WHERE lease_id = $1`, l.id); err != nil {
 		h.Fatal(err)
@@ -62,6 +65,7 @@ func (h *history) giveBack() {
 			c.lease, c.live, c.batchEnd = nil, false, -1
 			c.attempt, c.alone = c.attempt-1, max(c.alone-1, 0)
 			released++
+			h.count("given back", 1)
 		}
 	}
 	status, answer := h.call("POST", "/internal/api/lease/"+l.id+"/release", "{}")

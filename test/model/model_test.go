@@ -2,38 +2,69 @@ package model_test
 
 import (
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
 
-func TestHistoriesFollowTheModel(t *testing.T) {
+func TestHistoriesOfOneConsumerFollowTheModel(t *testing.T) {
 	t.Parallel()
+	follow(t, few)
+}
+
+func TestHistoriesOfManyFollowTheModel(t *testing.T) {
+	t.Parallel()
+	follow(t, many)
+}
+
+// follow runs histories until there are enough of them, or the time is over in which they may begin. A failed one is
+// shrunk in any time.
+func follow(t *testing.T, from names) {
 	s := newStand(t)
+	defer func() { t.Log(s.told()) }()
+	began, failed := time.Now(), false
 	rapid.Check(t, func(rt *rapid.T) {
-		h := s.begin(rt)
-		step := func(do func()) func(*rapid.T) { return func(*rapid.T) { do() } }
-		rt.Repeat(map[string]func(*rapid.T){
-			"push":          step(h.push),
-			"backlog":       step(h.backlog),
-			"pop":           step(func() { h.pop("queue") }),
-			"pop again":     step(func() { h.pop("queue") }),
-			"pop partition": step(func() { h.pop("partition") }),
-			"discover":      step(func() { h.pop("namespace") }),
-			"ack span":      step(h.ackSpan),
-			"ack":           step(h.ackSpan),
-			"ack last":      step(h.ackLast),
-			"ack anything":  step(h.ackAnything),
-			"extend":        step(h.extend),
-			"expire":        step(h.expire),
-			"give back":     step(h.giveBack),
-			"configure":     step(h.configure),
-			"delete": step(func() {
-				if h.oneIn(3, "really") {
-					h.drop()
-				}
-			}),
-			"": step(h.agree),
-		})
-		h.deadAgree()
+		if *limit > 0 && time.Since(began) > *limit && !failed {
+			return
+		}
+		s.count("histories", 1)
+		h := s.begin(rt, from)
+		failed = true // unless it comes to its end
+		h.run()
+		failed = false
 	})
+}
+
+// run is one history.
+func (h *history) run() {
+	h.configure()
+	h.backlog()
+	step := func(do func()) func(*rapid.T) { return func(*rapid.T) { do() } }
+	h.Repeat(map[string]func(*rapid.T){
+		"push":          step(h.push),
+		"backlog":       step(h.backlog),
+		"pop":           step(func() { h.pop("queue") }),
+		"pop again":     step(func() { h.pop("queue") }),
+		"pop partition": step(func() { h.pop("partition") }),
+		"discover":      step(func() { h.pop("namespace") }),
+		"ack span":      step(h.ackSpan),
+		"ack":           step(h.ackSpan),
+		"ack last":      step(h.ackLast),
+		"ack anything":  step(h.ackAnything),
+		"extend":        step(h.extend),
+		"expire":        step(h.expire),
+		"expire again":  step(h.expire),
+		"give back":     step(h.giveBack),
+		"configure":     step(h.configure),
+		"delete": step(func() {
+			if h.oneIn(4, "really") {
+				h.drop()
+			}
+		}),
+		"": step(func() {
+			h.count("steps", 1)
+			h.agree()
+		}),
+	})
+	h.deadAgree()
 }

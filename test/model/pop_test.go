@@ -11,7 +11,7 @@ import (
 // pop pops a queue, some partition of it, or all of them by their namespace.
 func (h *history) pop(kind string) {
 	request := client.PopRequest{
-		Group: h.pick("group", groupNames...), Mode: h.pick("mode", "all", "new"), Batch: h.number("batch", 1, 5),
+		Group: h.pick("group", h.groupNames...), Mode: h.pick("mode", "all", "new"), Batch: h.number("batch", 1, 5),
 		Lease: 10 * time.Minute, AutoAck: h.oneIn(6, "autoAck"), Partitions: h.number("partitions", 1, 3),
 	}
 	if request.Group != "late" {
@@ -23,11 +23,11 @@ func (h *history) pop(kind string) {
 	where := "namespace"
 	switch kind {
 	case "queue":
-		request.Queue = h.queueName(h.pick("queue", "a", "a", "a", "b"))
+		request.Queue = h.queueName(h.pick("queue", h.queueNames...))
 		where = short(request.Queue)
 	case "partition":
-		name := h.pick("partition", partitionNames...)
-		request.Queue, request.Partition = h.queueName(h.pick("queue", "a", "a", "a", "b")), &name
+		name := h.pick("partition", h.partitionNames...)
+		request.Queue, request.Partition = h.queueName(h.pick("queue", h.queueNames...)), &name
 		where = short(request.Queue) + "/" + name
 	default:
 		request.Namespace = h.namespace
@@ -112,6 +112,7 @@ func (p *delivery) learn() {
 			p.Fatal(err)
 		}
 		if at > q.groups[p.request.Group].cursors[found].committed {
+			p.count("exhausted heads", 1)
 			q.giveUp(p.request.Group, found)
 		}
 	}
@@ -130,6 +131,12 @@ func (p *delivery) compare() {
 	}
 	if p.batch.PartitionsClaimed != p.taken {
 		p.Fatalf("partitionsClaimed is %d, there are %d", p.batch.PartitionsClaimed, p.taken)
+	}
+	if p.taken == 0 {
+		p.count("empty pops", 1)
+	}
+	if p.taken > 1 {
+		p.count("pops of several", 1)
 	}
 	if p.alone || p.budget == 0 || p.partitions == 0 {
 		return
@@ -180,6 +187,12 @@ func (p *delivery) span(messages []client.Message) {
 	q.take(group, found, last, p.lease)
 	if p.lease != nil {
 		p.spans = append(p.spans, span{group, p.lease, found, first, last})
+	}
+	p.count("spans", 1)
+	if again {
+		p.count("spans of one", 1)
+	} else if attempt > 1 {
+		p.count("spans again", 1)
 	}
 	p.budget, p.partitions, p.taken, p.alone = p.budget-len(messages), p.partitions-1, p.taken+1, again
 }

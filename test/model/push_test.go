@@ -13,7 +13,7 @@ func (h *history) push() {
 	for range h.number("items", 1, 4) {
 		h.pushed++
 		items = append(items, client.Item{
-			Queue: h.queueName(h.pick("queue", "a", "a", "a", "b")), Partition: h.pick("partition", partitionNames...),
+			Queue: h.queueName(h.pick("queue", h.queueNames...)), Partition: h.pick("partition", h.partitionNames...),
 			TransactionID: h.pick("key", keys...), Payload: fmt.Append(nil, h.pushed),
 		})
 	}
@@ -25,7 +25,7 @@ func (h *history) backlog() {
 	var items []client.Item
 	for _, key := range keys[:h.number("items", 2, len(keys))] {
 		h.pushed++
-		items = append(items, client.Item{Queue: h.queueName("a"), Partition: h.pick("partition", partitionNames...), TransactionID: key, Payload: fmt.Append(nil, h.pushed)})
+		items = append(items, client.Item{Queue: h.queueName("a"), Partition: h.pick("partition", h.partitionNames...), TransactionID: key, Payload: fmt.Append(nil, h.pushed)})
 	}
 	h.pushItems(items)
 }
@@ -65,6 +65,7 @@ func (h *history) stored(before []client.Item, it *client.Item, r *client.PushRe
 	if r.Status != want || want == client.Duplicate && !allowed[r.MessageID] || r.TransactionID != it.TransactionID || r.Queue != it.Queue {
 		h.Fatalf("push of %s to %s: %+v, want %s of %v", it.TransactionID, it.Partition, *r, want, allowed)
 	}
+	h.count(string(want), 1)
 	if want == client.Queued {
 		p.messages = append(p.messages, message{r.MessageID, it.TransactionID, string(it.Payload)})
 	}
@@ -80,7 +81,7 @@ func told(items []client.Item, results []client.PushResult) string {
 
 // configure sets some options of a queue.
 func (h *history) configure() {
-	name := h.queueName(h.pick("queue", "a", "a", "b"))
+	name := h.queueName(h.pick("queue", h.queueNames...))
 	q := h.provide(name)
 	options := []string{fmt.Sprintf(`"namespace":%q`, h.namespace)} // one made here has none
 	if h.oneIn(2, "retryLimit?") {
@@ -108,7 +109,7 @@ func (h *history) configure() {
 
 // drop deletes a queue.
 func (h *history) drop() {
-	name := h.queueName(h.pick("queue", "a", "b"))
+	name := h.queueName(h.pick("queue", h.queueNames...))
 	h.Logf("delete %s", short(name))
 	q := h.queue(name)
 	status, answer := h.call("DELETE", "/api/v1/resources/queues/"+name, "")
