@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -162,6 +163,30 @@ func TestEveryRowOfTheTableIsMountedForEveryRole(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// toldMesh is a mesh that says who was asked.
+type toldMesh struct{}
+
+func (toldMesh) ServeStats(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("stats")) }
+
+func (toldMesh) ServeSharedState(w http.ResponseWriter, _ *http.Request) {
+	_, _ = w.Write([]byte("state"))
+}
+
+func TestTheMeshAnswersForItselfAndWithoutOneItIsSaidToBeOff(t *testing.T) {
+	t.Parallel()
+	off := `{"enabled":false,"reason":"%s","maintenance_mode":false,"pop_maintenance_mode":false}`
+	with, without := newBundle(), newBundle()
+	with.options.Mesh = toldMesh{}
+	for path, want := range map[string]struct{ on, reason string }{
+		"/api/v1/system/shared-state":        {"state", "single_node_segments_broker"},
+		"/internal/api/shared-state/stats":   {"stats", "no_peers"},
+		"/internal/api/inter-instance/stats": {"stats", "no_peers"},
+	} {
+		call(with.server(t), http.MethodGet, path).want(t, http.StatusOK, want.on)
+		call(without.server(t), http.MethodGet, path).want(t, http.StatusOK, fmt.Sprintf(off, want.reason))
 	}
 }
 

@@ -15,12 +15,16 @@ import (
 // mount gives every row of the table its handler: the role's own, the ones every service has, and an answer for the
 // rows of other roles, so that a wrong verb is told apart from a wrong service.
 func (s *Server) mount(table []route.Row) error {
+	stats, sharedState := s.meshAnswers()
 	every := map[string]gin.HandlerFunc{
-		"health":             gin.WrapF(s.o.Health.Health),
-		"livez":              gin.WrapF(s.o.Health.Livez),
-		"readyz":             gin.WrapF(s.o.Health.Readyz),
-		"status":             gin.WrapF(s.o.Health.Status),
-		"metrics_prometheus": gin.WrapH(s.o.Metrics.Handler()),
+		"shared_state":         sharedState,
+		"shared_state_stats":   stats,
+		"inter_instance_stats": stats,
+		"health":               gin.WrapF(s.o.Health.Health),
+		"livez":                gin.WrapF(s.o.Health.Livez),
+		"readyz":               gin.WrapF(s.o.Health.Readyz),
+		"status":               gin.WrapF(s.o.Health.Status),
+		"metrics_prometheus":   gin.WrapH(s.o.Metrics.Handler()),
 	}
 	var mounted []string
 	for _, row := range table {
@@ -30,7 +34,10 @@ func (s *Server) mount(table []route.Row) error {
 			handler = s.o.Handlers[row.Name]
 			mounted = append(mounted, row.Name)
 		case route.Every:
-			handler = every[row.Name]
+			if handler = every[row.Name]; handler == nil && s.o.Foreign != nil {
+				s.mountForeign(row)
+				continue
+			}
 		default:
 			s.mountForeign(row)
 			continue
@@ -53,6 +60,29 @@ func (s *Server) mount(table []route.Row) error {
 	s.engine.NoRoute(s.observe(unmatched), s.authorize(unmatched), s.noRoute)
 	s.engine.NoMethod(s.observe(unmatched), s.authorize(unmatched), noMethod)
 	return nil
+}
+
+// meshAnswers are those of the mesh, or what the contract has a process say that has none. The edge has none and knows
+// who has: it gets nil, and asks.
+func (s *Server) meshAnswers() (stats, sharedState gin.HandlerFunc) {
+	if s.o.Mesh != nil {
+		return gin.WrapF(s.o.Mesh.ServeStats), gin.WrapF(s.o.Mesh.ServeSharedState)
+	}
+	if s.o.Foreign != nil {
+		return nil, nil
+	}
+	off := func(reason string) gin.HandlerFunc {
+		return func(c *gin.Context) { JSON(c, http.StatusOK, noMesh{Reason: reason}) }
+	}
+	return off("no_peers"), off("single_node_segments_broker")
+}
+
+// noMesh is false throughout: without a mesh no mode is shared.
+type noMesh struct {
+	Enabled        bool   `json:"enabled"`
+	Reason         string `json:"reason"`
+	Maintenance    bool   `json:"maintenance_mode"`
+	PopMaintenance bool   `json:"pop_maintenance_mode"`
 }
 
 func (s *Server) mountForeign(row route.Row) {

@@ -40,6 +40,8 @@ type Options struct {
 	ShutdownTimeout time.Duration // how long requests in flight may take after that
 	Tenancy         bool          // believe x-queen-tenant; off, the header is not read
 
+	Mesh Mesh // answers what the mesh of this process does; nil: it has none
+
 	Auth *auth.Verifier // who may call what; nil: everybody everything
 
 	Handlers map[string]gin.HandlerFunc          // by row name: exactly the rows of Role
@@ -47,6 +49,12 @@ type Options struct {
 	Fallback gin.HandlerFunc                     // GET and HEAD outside the API; nil: 404
 
 	ConnContext func(ctx context.Context, c net.Conn) context.Context // what a connection's requests share; nil: nothing
+}
+
+// Mesh tells of the mesh. Services pass their *mesh.Mesh; those without one pass nothing.
+type Mesh interface {
+	ServeStats(w http.ResponseWriter, r *http.Request)
+	ServeSharedState(w http.ResponseWriter, r *http.Request)
 }
 
 // Server is one listener with its routes.

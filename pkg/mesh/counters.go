@@ -1,58 +1,86 @@
 package mesh
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// counters are what the mesh did since the process began. Their labels are lists of ours.
+// counters are what the mesh did since the process began.
 type counters struct {
-	sent, received, dropped  prometheus.Counter
-	rejected, refused, stale prometheus.Counter
-	gaps                     *prometheus.CounterVec
-	overCommitted            bool // told once, until it is over
+	sent, received, dropped atomic.Int64
+	rejected, refused       atomic.Int64
+	forged, replayed, stale atomic.Int64
+	gaps                    [len(causes)]atomic.Int64
 }
 
-func newCounters(registerer prometheus.Registerer, m *Mesh) *counters {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "queen_mesh_" + name + "_total", Help: help})
-	}
-	c := &counters{
-		sent:     counter("messages_sent", "Hints and queue changes handed to the node."),
-		received: counter("messages_received", "Hints and queue changes that arrived."),
-		dropped:  counter("messages_dropped", "Hints and queue changes that were not sent: too many waited, or no node."),
-		rejected: counter("messages_rejected", "Messages that are not of this version, or damaged."),
-		refused:  counter("handshake_failures", "Connections of other nodes that could not prove who they are."),
-		stale:    counter("switch_rejections", "Switches that were older than what is known."),
-		gaps: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "queen_mesh_gaps_total", Help: "Times something may have been missed, by cause.",
-		}, []string{"cause"}),
-	}
-	for _, cause := range []Cause{CauseLost, CauseNewPeer, CausePeerDown, CauseReconnect} {
-		c.gaps.WithLabelValues(string(cause))
-	}
-	if registerer == nil {
-		return c
-	}
-	registerer.MustRegister(c.sent, c.received, c.dropped, c.rejected, c.refused, c.stale, c.gaps)
-	gauge := func(name, help string, value func() float64) {
-		registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "queen_mesh_" + name, Help: help}, value))
-	}
-	gauge("connected", "1 while the process has a node to talk to.", func() float64 {
-		if m.connected() {
-			return 1
+var causes = [...]Cause{CauseLost, CauseNewPeer, CausePeerDown, CauseReconnect}
+
+func (c *counters) gap(cause Cause) {
+	for i, known := range causes {
+		if known == cause {
+			c.gaps[i].Add(1)
 		}
-		return 0
-	})
-	gauge("peers_alive", "Other processes whose heartbeats arrive.", func() float64 { alive, _ := m.count(); return float64(alive) })
-	gauge("peers_dead", "Other processes that went down within the hour.", func() float64 { _, dead := m.count(); return float64(dead) })
-	gauge("messages_pending", "Hints that wait for the sender.", func() float64 { return float64(m.pending.depth()) })
-	return c
+	}
 }
 
-func (m *Mesh) connected() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.status.connected
+func (c *counters) allGaps() (n int64) {
+	for i := range c.gaps {
+		n += c.gaps[i].Load()
+	}
+	return n
+}
+
+// export tells everything to Prometheus; the labels are lists of ours.
+func (m *Mesh) export(registerer prometheus.Registerer) {
+	if registerer == nil {
+		return
+	}
+	c := &m.counters
+	for _, f := range []struct {
+		name, help string
+		value      *atomic.Int64
+	}{
+		{"messages_sent", "Hints and queue changes handed to the node.", &c.sent},
+		{"messages_received", "Hints and queue changes that arrived.", &c.received},
+		{"messages_dropped", "Hints and queue changes that were not sent: too many waited, or there was no node.", &c.dropped},
+		{"messages_rejected", "Messages that are not of this version, or damaged.", &c.rejected},
+		{"handshake_failures", "Connections that could not prove who they are.", &c.refused},
+		{"signature_failures", "Messages on an existing NATS that were not sealed with the secret.", &c.forged},
+		{"sequence_rejections", "Messages on an existing NATS that were sent a second time.", &c.replayed},
+		{"switch_rejections", "Switches that were older than what is known.", &c.stale},
+	} {
+		registerer.MustRegister(total(f.name, f.help, nil, f.value))
+	}
+	for i, cause := range causes {
+		labels := prometheus.Labels{"cause": string(cause)}
+		registerer.MustRegister(total("gaps", "Times something may have been missed.", labels, &c.gaps[i]))
+	}
+	for _, f := range []struct {
+		name, help string
+		value      func() int
+	}{
+		{"connected", "1 while the process has a node to talk to.", m.connectedGauge},
+		{"peers_alive", "Other processes whose heartbeats arrive.", func() int { alive, _ := m.count(); return alive }},
+		{"peers_dead", "Other processes that went down within the hour.", func() int { _, dead := m.count(); return dead }},
+		{"messages_pending", "Hints that wait for the sender.", m.pending.depth},
+	} {
+		registerer.MustRegister(prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Name: "queen_mesh_" + f.name, Help: f.help}, func() float64 { return float64(f.value()) }))
+	}
+}
+
+func total(name, help string, labels prometheus.Labels, value *atomic.Int64) prometheus.Collector {
+	return prometheus.NewCounterFunc(
+		prometheus.CounterOpts{Name: "queen_mesh_" + name + "_total", Help: help, ConstLabels: labels},
+		func() float64 { return float64(value.Load()) })
+}
+
+func (m *Mesh) connectedGauge() int {
+	if m.pending.isOpen() {
+		return 1
+	}
+	return 0
 }
 
 func (m *Mesh) count() (alive, dead int) {
@@ -66,9 +94,11 @@ func (m *Mesh) count() (alive, dead int) {
 	return alive, dead
 }
 
-// watchPools warns when the processes that live may together open more connections than the server takes, once until
-// that is over.
-func (c *counters) watchPools(m *Mesh) {
+// budget warns when the processes that live may together open more connections than the server takes, once until that is
+// over.
+type budget struct{ over bool }
+
+func (b *budget) look(m *Mesh) {
 	if m.o.MaxConnections == nil {
 		return
 	}
@@ -79,8 +109,8 @@ func (c *counters) watchPools(m *Mesh) {
 		}
 	}
 	over := limit > 0 && sum > limit
-	if over && !c.overCommitted {
+	if over && !b.over {
 		m.logger.Warn("the live processes may open more connections than PostgreSQL takes", "pools", sum, "max_connections", limit)
 	}
-	c.overCommitted = over
+	b.over = over
 }

@@ -41,10 +41,11 @@ type Mesh struct {
 	id       string
 	boot     uint64
 	started  time.Time
-	links    links
+	links    links    // embedded
+	external external // or this one
 	subjects subjects
 	logger   *slog.Logger
-	counters *counters
+	counters counters
 
 	onHints  func(peer string, hints []Hint)
 	onGap    func(Gap)
@@ -55,21 +56,18 @@ type Mesh struct {
 	interest interest
 	switches switches
 	table    *table
+	failures logging.Sampler // of connecting
 
 	wake chan struct{} // the sender has something to do
 	beat atomic.Bool   // a heartbeat is due now
 	ask  atomic.Bool   // peers are to beat now
 
 	sequence [sequences]uint64 // the sender's alone
+	sealer   *sealer           // the sender's alone; nil: messages travel as they are
+	opener   *opener           // the receiver's alone
 
-	mu     sync.Mutex
-	status status
-}
-
-// status is what the statistics tell of the connection.
-type status struct {
-	connected bool
-	port      int
+	mu        sync.Mutex
+	listensOn int // port of the node, or where one will be tried
 }
 
 // New is a mesh that does nothing until Run. Its error is a certificate or key that cannot be used.
@@ -80,14 +78,40 @@ func New(o Options) (*Mesh, error) {
 		onHints: func(string, []Hint) {}, onGap: func(Gap) {}, onConfig: func(string, Config) {}, onSwitch: func(Switch) {},
 	}
 	m.table = newTable(m.id, o.Settings.Dead.Millis(), m.logger)
-	m.status.port = int(o.Settings.MeshPort)
-	m.counters = newCounters(o.Registerer, m)
-	if o.Settings.Mode() != "embedded" {
-		return m, nil
+	m.listensOn = int(o.Settings.MeshPort)
+	m.failures.Window = 30 * time.Second
+	if err := m.prove(); err != nil {
+		return nil, err
 	}
-	var err error
-	m.links, err = newLinks(&o.Settings)
-	return m, err
+	m.export(o.Registerer)
+	return m, nil
+}
+
+// prove makes what this process proves itself with.
+func (m *Mesh) prove() (err error) {
+	s := &m.o.Settings
+	switch s.Mode() {
+	case "embedded":
+		m.links, err = newLinks(s)
+		return err
+	case "external":
+		if m.external, err = newExternal(s); err != nil || s.SyncSecret == "" {
+			return err
+		}
+		m.opener = &opener{settings: s, boots: map[uint64]*openBoot{}}
+		m.sealer, err = newSealer(s, m.boot)
+		return err
+	default:
+		return nil
+	}
+}
+
+// auth is how connections prove themselves, for logs and statistics.
+func (m *Mesh) auth() string {
+	if m.o.Settings.Mode() == "external" {
+		return m.external.auth
+	}
+	return m.links.auth
 }
 
 // serverID is unique per process as long as copies of one role have different names: services of one machine share its
@@ -137,7 +161,7 @@ func (m *Mesh) Announce(hints ...Hint) {
 		return
 	}
 	if dropped := m.pending.add(hints); dropped > 0 {
-		m.counters.dropped.Add(float64(dropped))
+		m.counters.dropped.Add(int64(dropped))
 	}
 	m.kick()
 }
@@ -148,7 +172,7 @@ func (m *Mesh) AnnounceConfig(tenant uuid.UUID, queue string, deleted bool) {
 		return
 	}
 	if !m.pending.change(queueKey{tenant, queue}, deleted) {
-		m.counters.dropped.Inc()
+		m.counters.dropped.Add(1)
 	}
 	m.kick()
 }
@@ -231,11 +255,12 @@ func (m *Mesh) warnOpen(ctx context.Context) {
 func (m *Mesh) port() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.status.port
+	return m.listensOn
 }
 
-func (m *Mesh) setStatus(s status) {
+// keepPort makes later nodes of this process listen where the first one did: peers may have heard of it.
+func (m *Mesh) keepPort(port int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.status = s
+	m.listensOn = port
 }

@@ -7,11 +7,8 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"queen.internal/pkg/backoff"
 )
 
 // subjects are where messages of one cluster travel.
@@ -33,15 +30,20 @@ func subjectsOf(cluster string) (s subjects) {
 type link struct {
 	conn    *nats.Conn
 	ended   chan struct{} // closed when the connection is lost for good
-	changed chan struct{} // holds one: it was cut and came back, or came for the first time
+	changed chan struct{} // holds one: it was cut and came back
 }
 
 var errLinkEnded = errors.New("the connection to the node ended")
 
 // connect makes a link. Nothing is buffered while it is cut: what was true then may not be true later.
-func (m *Mesh) connect(servers string, options ...nats.Option) (*link, error) {
+func (m *Mesh) connect(servers string, connected func(), options ...nats.Option) (*link, error) {
 	l := &link{ended: make(chan struct{}), changed: make(chan struct{}, 1)}
-	changed := func(*nats.Conn) {
+	first := func(*nats.Conn) {
+		connected()
+		m.pending.setOpen(true)
+		m.greet()
+	}
+	again := func(*nats.Conn) {
 		m.pending.setOpen(true)
 		select {
 		case l.changed <- struct{}{}:
@@ -50,7 +52,7 @@ func (m *Mesh) connect(servers string, options ...nats.Option) (*link, error) {
 	}
 	options = append(options,
 		nats.Name(m.id), nats.NoEcho(), nats.ReconnectBufSize(-1), nats.PingInterval(nodePing), nats.MaxPingsOutstanding(2),
-		nats.ConnectHandler(changed), nats.ReconnectHandler(changed),
+		nats.ConnectHandler(first), nats.ReconnectHandler(again),
 		nats.DisconnectErrHandler(func(*nats.Conn, error) { m.closePending() }),
 		nats.ClosedHandler(func(*nats.Conn) { close(l.ended) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { m.asyncError(err) }),
@@ -71,7 +73,7 @@ func (l *link) close() {
 
 func (m *Mesh) closePending() {
 	if dropped := m.pending.setOpen(false); dropped > 0 {
-		m.counters.dropped.Add(float64(dropped))
+		m.counters.dropped.Add(int64(dropped))
 	}
 }
 
@@ -90,7 +92,7 @@ func (m *Mesh) openEmbedded(ctx context.Context) (served bool, err error) {
 	if host == "" {
 		host = m.o.Host
 	}
-	log := newNodeLog(m.logger, m.counters.refused.Inc)
+	log := newNodeLog(m.logger, func() { m.counters.refused.Add(1) })
 	name := fmt.Sprintf("%s.%016x", m.id, m.boot)
 	n, err := startNode(ctx, s, m.links, name, host, m.port(), log)
 	if err != nil {
@@ -101,21 +103,15 @@ func (m *Mesh) openEmbedded(ctx context.Context) (served bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("the client's key: %w", err)
 	}
-	l, err := m.connect("", nats.InProcessServer(n.server), nats.Nkey(public, n.key.Sign), nats.NoReconnect())
+	l, err := m.connect("", func() {}, nats.InProcessServer(n.server), nats.Nkey(public, n.key.Sign), nats.NoReconnect())
 	if err != nil {
 		return false, err
 	}
 	defer l.close()
-	m.setStatus(status{connected: true, port: n.port})
-	defer m.setStatus(status{port: n.port})
+	m.keepPort(n.port)
 	routes, _ := m.links.seeds(s)
 	m.logger.InfoContext(ctx, "started", "server_id", m.id, "port", n.port, "peers", len(routes), "auth", m.links.auth)
 	return true, m.session(ctx, l)
-}
-
-// openExternal takes part through an existing NATS until ctx ends.
-func (m *Mesh) openExternal(ctx context.Context) (served bool, err error) {
-	return false, backoff.Sleep(ctx, time.Hour)
 }
 
 // address is where peers find the node.

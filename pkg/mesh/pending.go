@@ -125,6 +125,12 @@ func (p *pending) setOpen(open bool) (dropped int) {
 	return dropped
 }
 
+func (p *pending) isOpen() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open
+}
+
 func (p *pending) depth() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

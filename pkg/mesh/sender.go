@@ -104,9 +104,9 @@ func (s *sender) numbered(kind byte, bucket int) []byte {
 
 func (s *sender) count(sent bool, n int) {
 	if sent {
-		s.counters.sent.Add(float64(n))
+		s.counters.sent.Add(int64(n))
 	} else {
-		s.counters.dropped.Add(float64(n))
+		s.counters.dropped.Add(int64(n))
 	}
 }
 
@@ -132,6 +132,9 @@ func (s *sender) publishBeat(leaving bool) {
 // publish hands a message to the connection; false: it is cut.
 func (s *sender) publish(subject string, frame []byte) bool {
 	s.frame = frame // keeps the room that it grew to
+	if s.sealer != nil {
+		frame = s.sealer.seal(frame)
+	}
 	if err := s.conn.Publish(subject, frame); err != nil {
 		s.logger.Debug("publish", "err", err)
 		return false

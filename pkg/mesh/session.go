@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,8 +30,7 @@ func (m *Mesh) session(ctx context.Context, l *link) error {
 		m.pending.setOpen(true)
 	}
 	defer m.closePending()
-	m.beat.Store(true)
-	m.ask.Store(true)
+	m.greet()
 	work, working := errgroup.WithContext(ctx)
 	work.Go(func() error { return s.run(working) })
 	work.Go(func() error { return m.receive(working, l, in) })
@@ -43,6 +43,7 @@ func (m *Mesh) receive(ctx context.Context, l *link, in chan *nats.Msg) error {
 	look := time.NewTicker(pace)
 	defer look.Stop()
 	r := &receiver{Mesh: m}
+	var pools budget
 	if len(m.table.peers()) > 0 {
 		r.tell(Gap{Cause: CauseReconnect, all: true}) // an earlier session of this process ended
 	}
@@ -55,7 +56,7 @@ func (m *Mesh) receive(ctx context.Context, l *link, in chan *nats.Msg) error {
 		case <-look.C:
 			r.drain(in) // before judging: this process may have slept
 			r.tell(m.table.expire(time.Now())...)
-			m.counters.watchPools(m)
+			pools.look(m)
 		case <-l.ended:
 			return errLinkEnded
 		case <-ctx.Done():
@@ -76,30 +77,50 @@ func (r *receiver) drain(in chan *nats.Msg) {
 	}
 }
 
-// reconnected is an external server that was away, or came for the first time.
+// reconnected is an external server that was away.
 func (r *receiver) reconnected() {
 	r.tell(Gap{Cause: CauseReconnect, all: true})
-	r.beat.Store(true)
-	r.ask.Store(true)
-	r.kick()
+	r.greet()
+}
+
+// greet tells who this process is and asks who else is there.
+func (m *Mesh) greet() {
+	m.beat.Store(true)
+	m.ask.Store(true)
+	m.kick()
 }
 
 func (r *receiver) tell(gaps ...Gap) {
 	for _, gap := range gaps {
-		r.counters.gaps.WithLabelValues(string(gap.Cause)).Inc()
+		r.counters.gap(gap.Cause)
 		r.onGap(gap)
 	}
 }
 
 // handle is one message, of whatever it may be.
 func (r *receiver) handle(data []byte) {
+	err := r.read(data)
+	switch {
+	case errors.Is(err, errForged):
+		r.counters.forged.Add(1)
+	case errors.Is(err, errReplayed):
+		r.counters.replayed.Add(1)
+	case err != nil:
+		r.counters.rejected.Add(1)
+	}
+}
+
+func (r *receiver) read(data []byte) (err error) {
+	if r.opener != nil {
+		if data, err = r.opener.open(data); err != nil {
+			return err
+		}
+	}
 	h, body, err := readHeader(data)
-	if err == nil {
-		err = r.dispatch(h, body)
-	}
 	if err != nil {
-		r.counters.rejected.Inc()
+		return err
 	}
+	return r.dispatch(h, body)
 }
 
 func (r *receiver) dispatch(h header, body *reader) (err error) {
@@ -122,7 +143,7 @@ func (r *receiver) dispatch(h header, body *reader) (err error) {
 			return err
 		}
 		peer := r.number(h, now)
-		r.counters.received.Add(float64(len(r.hints)))
+		r.counters.received.Add(int64(len(r.hints)))
 		r.onHints(peer, r.hints)
 		return nil
 	default:
@@ -131,7 +152,7 @@ func (r *receiver) dispatch(h header, body *reader) (err error) {
 			return err
 		}
 		peer := r.number(h, now)
-		r.counters.received.Add(float64(len(configs)))
+		r.counters.received.Add(int64(len(configs)))
 		for _, c := range configs {
 			r.onConfig(peer, c)
 		}
@@ -156,7 +177,7 @@ func (r *receiver) takeSwitches(list []Switch) {
 		case r.switches.offer(s):
 			r.onSwitch(s)
 		case r.switches.stale(s):
-			r.counters.stale.Inc()
+			r.counters.stale.Add(1)
 		}
 	}
 }

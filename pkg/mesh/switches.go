@@ -62,3 +62,10 @@ func (w *switches) all() []Switch {
 	defer w.mu.Unlock()
 	return slices.Clone(w.known)
 }
+
+func (w *switches) on(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i, found := w.find(name)
+	return found && w.known[i].On
+}

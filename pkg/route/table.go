@@ -80,5 +80,8 @@ var Table = []Row{
 	{"livez", "GET", "/livez", Every, Public, false, ClassHealth},
 	{"readyz", "GET", "/readyz", Every, Public, false, ClassHealth},
 	{"status", "GET", "/status", Every, ReadOnly, false, ClassHealth},
+	{"shared_state", "GET", "/api/v1/system/shared-state", Every, Admin, false, ClassManage},
+	{"shared_state_stats", "GET", "/internal/api/shared-state/stats", Every, Admin, false, ClassManage},
+	{"inter_instance_stats", "GET", "/internal/api/inter-instance/stats", Every, Admin, false, ClassManage},
 	{"metrics_prometheus", "GET", "/metrics/prometheus", Every, Public, false, ClassHealth},
 }

@@ -47,6 +47,15 @@ func TestRoutes(t *testing.T) {
 		}
 	})
 
+	t.Run("what the mesh is asked goes to one that takes part", func(t *testing.T) {
+		t.Parallel()
+		for _, path := range []string{"/api/v1/system/shared-state", "/internal/api/shared-state/stats", "/internal/api/inter-instance/stats"} {
+			if got, want := g.do(t, http.MethodGet, path, ""), "deliver GET "+path; got.body != want {
+				t.Errorf("got %q, want %q", got.body, want)
+			}
+		}
+	})
+
 	t.Run("names and queries arrive byte for byte", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{

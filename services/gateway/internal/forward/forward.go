@@ -22,8 +22,12 @@ type Target struct {
 
 // To is the target of a request for row.
 func To(row route.Row, method string) Target {
+	role := row.Role
+	if role == route.Every {
+		role = route.Deliver // what any process may answer, except the edge
+	}
 	return Target{
-		Role:       row.Role,
+		Role:       role,
 		Pop:        row.Class == route.ClassPop,
 		Sticky:     row.Role == route.Ingest,
 		Repeatable: row.Class == route.ClassManage && (method == http.MethodGet || method == http.MethodHead),
