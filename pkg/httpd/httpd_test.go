@@ -180,13 +180,14 @@ func TestTheMeshAnswersForItselfAndWithoutOneItIsSaidToBeOff(t *testing.T) {
 	off := `{"enabled":false,"reason":"%s","maintenance_mode":false,"pop_maintenance_mode":false}`
 	with, without := newBundle(), newBundle()
 	with.options.Mesh = toldMesh{}
+	told, silent := with.server(t), without.server(t)
 	for path, want := range map[string]struct{ on, reason string }{
 		"/api/v1/system/shared-state":        {"state", "single_node_segments_broker"},
 		"/internal/api/shared-state/stats":   {"stats", "no_peers"},
 		"/internal/api/inter-instance/stats": {"stats", "no_peers"},
 	} {
-		call(with.server(t), http.MethodGet, path).want(t, http.StatusOK, want.on)
-		call(without.server(t), http.MethodGet, path).want(t, http.StatusOK, fmt.Sprintf(off, want.reason))
+		call(told, http.MethodGet, path).want(t, http.StatusOK, want.on)
+		call(silent, http.MethodGet, path).want(t, http.StatusOK, fmt.Sprintf(off, want.reason))
 	}
 }
 

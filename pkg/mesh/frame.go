@@ -203,10 +203,11 @@ type beat struct {
 	Schema   string   `json:"schema"`
 	Pool     int      `json:"pool"`
 	Timeline int64    `json:"timeline"`
-	Started  int64    `json:"started"` // ms since 1970, tells which of two boots of one id is the later
-	Leaving  bool     `json:"leaving,omitempty"`
-	Sequence []byte   `json:"sequence"` // last number of each sequence, as varints
-	Watches  []byte   `json:"watches"`  // bit for each bucket
+	Started  int64    `json:"started"`            // ms since 1970, tells which of two boots of one id is the later
+	Draining bool     `json:"draining,omitempty"` // was told to stop
+	Leaving  bool     `json:"leaving,omitempty"`  // stops now
+	Sequence []byte   `json:"sequence"`           // last number of each sequence, as varints
+	Watches  []byte   `json:"watches"`            // bit for each bucket
 	Switches []Switch `json:"switches,omitempty"`
 
 	sequence [sequences]uint64

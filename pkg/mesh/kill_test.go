@@ -179,6 +179,7 @@ func TestTheWholeMeshMayGoAndComeBack(t *testing.T) {
 	s = settings("b", ports[1])
 	s.Heartbeat, s.Dead = 50, 500
 	b := newMember(t, s, "deliver").start(t)
+	b.log.await(t, "peer joined peer=a-ingest")
 	b.Watch(tenant, "orders")
 	a.awaitWatch(t, b.ID(), "orders")
 	for round := range 3 {

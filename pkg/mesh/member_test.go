@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long tests wait for what should come at once.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 var tenant = uuid.MustParse("00000000-0000-0000-0000-000000000001")
 
@@ -202,6 +202,7 @@ func (m *member) letGo() { close(m.goOn) }
 // stats are the statistics as they are served.
 func (m *member) stats(t testing.TB) (s struct {
 	Enabled           bool   `json:"enabled"`
+	Running           bool   `json:"running"`
 	Transport         string `json:"transport"`
 	Sent              int    `json:"messages_sent"`
 	Dropped           int    `json:"messages_dropped"`

@@ -62,6 +62,8 @@ type Mesh struct {
 	beat atomic.Bool   // a heartbeat is due now
 	ask  atomic.Bool   // peers are to beat now
 
+	draining atomic.Bool
+
 	sequence [sequences]uint64 // the sender's alone
 	sealer   *sealer           // the sender's alone; nil: messages travel as they are
 	opener   *opener           // the receiver's alone
@@ -186,6 +188,14 @@ func (m *Mesh) AnnounceSwitch(s Switch) bool {
 	m.beat.Store(true)
 	m.kick()
 	return true
+}
+
+// Drain tells the others that this process was told to stop. It goes on hearing and announcing until Run's context ends;
+// nobody reports it down from now on.
+func (m *Mesh) Drain() {
+	m.draining.Store(true)
+	m.beat.Store(true)
+	m.kick()
 }
 
 // Switches are the highest versions known, by name.

@@ -21,6 +21,7 @@ type Peer struct {
 	Timeline int64  // of the PostgreSQL server that it talks to; 0: not known
 	LastSeen time.Time
 	Alive    bool
+	Draining bool // it was told to stop and finishes what it has
 
 	watches bucketSet
 }
@@ -143,7 +144,7 @@ func (t *table) reportDuplicate(id string) {
 func (p *publisher) describe(b *beat, now time.Time) {
 	p.peer = Peer{
 		ID: b.ID, Role: b.Role, Address: b.Address, Version: b.Version, Schema: b.Schema, PoolSize: b.Pool,
-		Timeline: b.Timeline, LastSeen: now, Alive: true, watches: b.watches,
+		Timeline: b.Timeline, LastSeen: now, Alive: true, Draining: b.Draining, watches: b.watches,
 	}
 }
 
@@ -174,6 +175,10 @@ func (t *table) expire(now time.Time) (gaps []Gap) {
 		delete(t.live, boot)
 		gaps = append(gaps, Gap{Peer: p.peer.ID, Cause: CausePeerDown, all: true})
 		if t.lives(p.peer.ID) {
+			continue
+		}
+		if p.peer.Draining { // it was stopped, and ended before it could say good-bye
+			t.logger.Info("peer left", "peer", p.peer.ID)
 			continue
 		}
 		p.peer.Alive = false

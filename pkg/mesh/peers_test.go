@@ -175,6 +175,20 @@ func TestAPeerThatLeavesIsNotReportedDown(t *testing.T) {
 	}
 }
 
+func TestAPeerThatWasToldToStopIsNeverReportedDown(t *testing.T) {
+	t.Parallel()
+	h := newHall()
+	h.hears(1, "a")
+	h.beat(1, &beat{ID: "a", Draining: true}, h.watched, h.now)
+	if peers := h.peers(); len(peers) != 1 || !peers[0].Draining || !peers[0].Alive {
+		t.Errorf("%+v", peers)
+	}
+	wantCauses(t, "killed before it said good-bye", h.passes(time.Minute), CausePeerDown)
+	if strings.Contains(h.log.String(), "peer down") || !strings.Contains(h.log.String(), "peer left peer=a") || len(h.peers()) != 0 {
+		t.Error(h.log.String())
+	}
+}
+
 func TestPeersRememberedAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newHall()

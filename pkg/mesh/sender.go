@@ -119,7 +119,7 @@ func (s *sender) publishBeat(leaving bool) {
 	if s.o.Timeline != nil {
 		b.Timeline = s.o.Timeline()
 	}
-	b.Started, b.Leaving, b.Switches = s.started.UnixMilli(), leaving, s.switches.all()
+	b.Started, b.Draining, b.Leaving, b.Switches = s.started.UnixMilli(), s.draining.Load(), leaving, s.switches.all()
 	b.sequence, b.watches = s.sequence, s.subscribed
 	frame, err := appendBeat(appendHeader(s.frame[:0], header{kind: kindBeat, boot: s.boot}), b)
 	if err != nil {

@@ -117,6 +117,9 @@ func (r *receiver) read(data []byte) (err error) {
 		}
 	}
 	h, body, err := readHeader(data)
+	if err == nil && h.boot == r.boot {
+		err = errReplayed // no node sends back what we said
+	}
 	if err != nil {
 		return err
 	}
