@@ -28,6 +28,7 @@ BEGIN
     FROM queen.subscriptions s
     WHERE s.queue_id = v_queue_id AND (p_group IS NULL OR s.group_name = p_group);
 
+    -- The look-up of a cursor has a limit, so that it is made row by row, whatever the plan's estimates are.
     RETURN QUERY
         WITH page AS MATERIALIZED (
             SELECT p.id, p.name, p.last_offset, p.log_start - 1 AS before_log
@@ -43,7 +44,8 @@ BEGIN
                 SELECT coalesce(c.committed, -1) AS committed,
                        CASE WHEN c.lease_expires_at > v_now THEN c.batch_end END AS leased_end
                 FROM unnest(v_ids, v_known, v_named) AS s(id, known, named)
-                LEFT JOIN queen.cursors c ON c.subscription_id = s.id AND c.partition_id = p.id
+                LEFT JOIN LATERAL (SELECT c.committed, c.lease_expires_at, c.batch_end FROM queen.cursors c
+                                   WHERE c.subscription_id = s.id AND c.partition_id = p.id LIMIT 1) c ON true
                 WHERE s.known OR c.committed IS NOT NULL
                 ORDER BY s.named DESC, 1, 2 NULLS FIRST LIMIT 1) g ON true
         )
