@@ -64,3 +64,23 @@ func TestChanged_IsNoNewsForOthers(t *testing.T) {
 		<-poll
 	})
 }
+
+func TestChanged_MakesNoContactInTheNameOfNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase(1, 0)
+		s := play(t, db, 100, never)
+		defer s.stop()
+		r := s.ring(t)
+		s.index.Release(r) // its last pop is over
+		before := db.subscribes
+		s.index.Changed(orders.Tenant, orders.Queue, orders.Group)
+		time.Sleep(time.Second)
+		if db.subscribes != before {
+			t.Error("a group that nobody pops with was registered")
+		}
+		if s.ring(t); db.subscribes == before {
+			t.Error("the next pop has not made sure of its subscription")
+		}
+	})
+}
