@@ -55,8 +55,8 @@ test: check race-notice $(STATE)/bin/withpg ## check, then every test and benchm
 race: race-notice $(STATE)/bin/withpg tools ## only the tests, with the race detector
 	@$(call run-tests,$(RACE),$(PACKAGES))
 
-e2e: $(STATE)/bin/withpg tools ## only the end-to-end tests, on real processes
-	@$(call run-tests,,queen.internal/test/e2e/...)
+e2e: $(STATE)/bin/withpg tools ## only the tests on real processes: end to end, acceptance
+	@$(call run-tests,,queen.internal/test/e2e/... queen.internal/test/acceptance/...)
 
 bench: $(STATE)/bin/withpg ## every benchmark, for figures (RUN selects)
 	@$(STATE)/bin/withpg $(GO) test -p 1 -run '^$$' -bench '$(RUN)' -benchmem -timeout 60m $(PACKAGES)

@@ -3,6 +3,7 @@ package cell
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +63,9 @@ func Main(m *testing.M, w *World) int {
 		if s.err != nil {
 			continue // the tests have told why
 		}
+		if code != 0 {
+			complain(os.Stderr, name, s.cell.Stack)
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 		if err := s.cell.Stack.Stop(ctx); err != nil {
 			fmt.Fprintf(os.Stderr, "stop the stack %s: %v\n", name, err)
@@ -70,6 +74,21 @@ func Main(m *testing.M, w *World) int {
 		cancel()
 	}
 	return code
+}
+
+// complain repeats what the services of a shared stack complained of, for whoever reads why a test failed.
+func complain(to io.Writer, name string, stack *local.Stack) {
+	for _, service := range append(local.Names(), local.Postgres) {
+		var lines []string
+		for line := range strings.Lines(stack.Logs(service)) {
+			if strings.Contains(line, " WARN ") || strings.Contains(line, " ERROR ") || strings.Contains(line, "FATAL") {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) > 0 {
+			fmt.Fprintf(to, "%s of the stack %s complained:\n%s", service, name, strings.Join(lines[max(0, len(lines)-30):], ""))
+		}
+	}
 }
 
 // Shared is the stack of that name. Who asks first starts it, with opts; it runs until all tests have ended. Tests that

@@ -1,0 +1,95 @@
+package acceptance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// lastLine is the number of the contract's last line.
+const lastLine = 103
+
+// entry is a line that is tested: its number in the contract, what it says in a few words, and its test.
+type entry struct {
+	number int
+	name   string
+	test   func(*line)
+}
+
+// lines are all that are tested.
+var lines = slices.Concat(
+	queueLines, pushLines, specialPushLines, popLines, partitionLines, groupLines, subscriptionLines, ackLines, retryLines,
+	deadLetterLines, consumerLines, loadLines,
+)
+
+// waiting are the lines that are not tested yet, each with the part of the product that brings it.
+var waiting = map[int]string{
+	41:  "the queue listing",
+	56:  "deleting a group",
+	57:  "seeking a group",
+	77:  "retention",
+	81:  "transactions",
+	82:  "transactions",
+	83:  "transactions",
+	84:  "transactions",
+	85:  "transactions",
+	86:  "transactions",
+	87:  "transactions",
+	88:  "transactions",
+	89:  "transactions",
+	90:  "transactions",
+	91:  "transactions",
+	92:  "transactions",
+	97:  "traces",
+	98:  "retention",
+	99:  "retention",
+	100: "push maintenance and its spool",
+	103: "message detail",
+}
+
+func TestAcceptance(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) *suite{"1+1": single, "2+2": double} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			for _, e := range lines {
+				t.Run(fmt.Sprintf("%03d %s", e.number, e.name), func(t *testing.T) {
+					t.Parallel()
+					l := &line{T: t, suite: s}
+					l.turn.Store(uint64(e.number)) // so that not all begin at the same address
+					e.test(l)
+				})
+			}
+		})
+	}
+}
+
+func TestEveryLineIsATestOrWaits(t *testing.T) {
+	t.Parallel()
+	found := map[int]int{}
+	names := map[string]bool{}
+	for _, e := range lines {
+		found[e.number]++
+		if e.test == nil || e.name == "" || names[e.name] || strings.ContainsAny(e.name, "/_") {
+			t.Errorf("line %d: no test, or no name of its own: %q", e.number, e.name)
+		}
+		names[e.name] = true
+	}
+	for number, feature := range waiting {
+		found[number]++
+		if feature == "" {
+			t.Errorf("line %d waits for nothing", number)
+		}
+	}
+	for number := 1; number <= lastLine; number++ {
+		if found[number] != 1 {
+			t.Errorf("line %d stands %d times among the tests and the waiting", number, found[number])
+		}
+		delete(found, number)
+	}
+	for number := range found {
+		t.Errorf("there is no line %d", number)
+	}
+}
