@@ -1,6 +1,8 @@
 package acceptance
 
 import (
+	"net/http"
+	"net/url"
 	"time"
 
 	"queen.internal/pkg/client"
@@ -14,6 +16,8 @@ var subscriptionLines = []entry{
 	{53, "from a time", fromATime},
 	{54, "a later partition is delivered completely", laterPartitionCompletely},
 	{55, "queue mode never skips", queueModeNeverSkips},
+	{56, "a deleted group reads everything again", deletedGroupReadsAgain},
+	{57, "a group that seeks back reads again", seekBackReadsAgain},
 	{58, "new is the default", newIsTheDefault},
 }
 
@@ -88,6 +92,60 @@ func queueModeNeverSkips(l *line) {
 	queue := cell.FreshQueue()
 	l.store(numbered(queue, "", 0, 3)...)
 	l.delivers(l.pop(client.PopRequest{Queue: queue, Mode: "new"}), "0", "1", "2")
+}
+
+func deletedGroupReadsAgain(l *line) {
+	r := client.PopRequest{Queue: cell.FreshQueue(), Mode: "all"}
+	r.Group = "group of " + r.Queue // which no other line has: it is deleted on all queues
+	group := "/api/v1/consumer-groups/" + url.PathEscape(r.Group)
+	l.store(numbered(r.Queue, "", 0, 5)...)
+	for _, path := range []string{group + "?deleteMetadata=true", group + "/queues/" + r.Queue} {
+		batch := l.pop(r)
+		l.delivers(batch, numbers(0, 5)...)
+		l.complete(r.Group, batch)
+		l.popsNothing(r)
+		l.writtenLongAgo(r.Queue)
+		l.popsNothing(r)
+		var answer struct {
+			Success           bool
+			DeletedPartitions int
+			MetadataDeleted   bool
+		}
+		status, text := l.send(http.MethodDelete, path, "")
+		l.read(status, text, http.StatusOK, &answer)
+		if !answer.Success || answer.DeletedPartitions < 1 || !answer.MetadataDeleted {
+			l.Errorf("%s: %s", path, text)
+		}
+	}
+	l.delivers(l.pop(r), numbers(0, 5)...)
+}
+
+func seekBackReadsAgain(l *line) {
+	r := client.PopRequest{Queue: cell.FreshQueue(), Group: "g", Mode: "all", Partitions: 10}
+	l.storeAcross(r.Queue, 10, 1)
+	first := l.pop(r)
+	l.same("messages", 10, len(first.Messages))
+	l.complete("g", first)
+	l.popsNothing(r)
+	at, err := time.Parse(time.RFC3339Nano, first.Messages[0].CreatedAt)
+	if err != nil {
+		l.Fatal(err)
+	}
+	// All were committed at once; the poll that waits while the group is moved gets some of them.
+	waiting := r
+	waiting.Partitions, waiting.Wait = 1, patience
+	got := l.polling(waiting)
+	var answer map[string]any
+	l.post("/api/v1/consumer-groups/g/queues/"+r.Queue+"/seek", `{"timestamp":"`+at.Add(-time.Minute).Format(time.RFC3339Nano)+`"}`, http.StatusOK, &answer)
+	l.same("answer", []any{true, "g", r.Queue, false, 10.0},
+		[]any{answer["success"], answer["consumerGroup"], answer["queueName"], answer["seekToEnd"], answer["partitionsUpdated"]})
+	again := (<-got).Messages
+	again = append(again, l.pop(r).Messages...)
+	ids := map[string]int{}
+	for _, m := range again {
+		ids[m.TransactionID]++
+	}
+	l.same("consumable again", []int{10, 10}, []int{len(again), len(ids)})
 }
 
 func newIsTheDefault(l *line) {

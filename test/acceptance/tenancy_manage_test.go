@@ -20,7 +20,7 @@ func crossQueueDelete(x *crossing) {
 	status, answer = x.theirs.send(http.MethodDelete, path, "")
 	x.theirs.read(status, answer, http.StatusOK, &deleted)
 	x.mine.same("their own is deleted", true, deleted.Deleted)
-	x.theirs.delivers(x.theirs.popFor("/api/v1/pop/queue/" + x.queue))
+	x.theirs.delivers(x.pop(x.theirs))
 	x.stillMine(m)
 	x.mine.duplicates(m.ID, x.mine.pushFor(x.queue, "k"))
 }
@@ -29,10 +29,10 @@ func crossQueueDelete(x *crossing) {
 func (x *crossing) dead(l *line, transaction string) client.Message {
 	x.Helper()
 	l.pushFor(x.queue, transaction)
-	batch := l.popFor("/api/v1/pop/queue/" + x.queue)
+	batch := x.pop(l)
 	l.delivers(batch, transaction)
 	var results []client.AckResult
-	l.post("/api/v1/ack", encode(x.T, client.AckOf(batch.Messages[0], client.DeadLetter)), http.StatusOK, &results)
+	l.post("/api/v1/ack", x.ack(client.AckOf(batch.Messages[0], client.DeadLetter)), http.StatusOK, &results)
 	if len(results) != 1 || !results[0].DeadLettered {
 		x.Fatalf("%+v", results)
 	}
@@ -74,4 +74,71 @@ func crossMessageDelete(x *crossing) {
 	}
 	x.mine.wantDead(x.queue)
 	x.theirs.wantDead(x.queue, "k")
+}
+
+func crossDepth(x *crossing) {
+	pending := func(l *line) (answer struct{ Pending int }) {
+		l.get("/api/v1/resources/queues/"+x.queue+"/depth", &answer)
+		return answer
+	}
+	x.mine.pushFor(x.queue, "1")
+	x.mine.pushFor(x.queue, "2")
+	x.likeUnknown(x.queue, func(l *line, queue string) (int, string) {
+		return l.send(http.MethodGet, "/api/v1/resources/queues/"+queue+"/depth", "")
+	})
+	x.theirs.pushFor(x.queue, "1")
+	x.mine.same("theirs and mine", []int{1, 2}, []int{pending(x.theirs).Pending, pending(x.mine).Pending})
+}
+
+// groupDeletes crosses the deletion of a group, which ends its leases.
+func (x *crossing) groupDeletes(path string) {
+	x.Helper()
+	m := x.leased()
+	remove := func() (answer struct{ DeletedPartitions int }) {
+		x.Helper()
+		status, body := x.theirs.send(http.MethodDelete, path, "")
+		x.theirs.read(status, body, http.StatusOK, &answer)
+		return answer
+	}
+	x.mine.same("of mine they delete", 0, remove().DeletedPartitions)
+	x.theirs.pushFor(x.queue, "k")
+	x.pop(x.theirs)
+	x.mine.same("of their own they delete", 1, remove().DeletedPartitions)
+	x.theirs.delivers(x.pop(x.theirs), "k")
+	x.stillMine(m)
+}
+
+func crossSubscription(x *crossing) {
+	m := x.leased()
+	change := func(l *line) (answer struct{ RowsUpdated int }) {
+		l.post("/api/v1/consumer-groups/"+x.group+"/subscription", `{"subscriptionTimestamp":"2026-08-01T00:00:00Z"}`, http.StatusOK, &answer)
+		return answer
+	}
+	x.mine.same("of mine they change", 0, change(x.theirs).RowsUpdated)
+	x.theirs.pushFor(x.queue, "k")
+	x.pop(x.theirs)
+	x.mine.same("of their own they change", 1, change(x.theirs).RowsUpdated)
+	x.mine.same("of mine I change", 1, change(x.mine).RowsUpdated)
+	x.stillMine(m)
+}
+
+// seeks crosses a seek, which ends the leases of the group. The queue's name stands in the path.
+func (x *crossing) seeks(path string) {
+	x.Helper()
+	path = "/api/v1/consumer-groups/" + x.group + path
+	m := x.leased()
+	for _, body := range []string{`{"toEnd":true}`, `{"timestamp":"2020-01-01T00:00:00Z"}`} {
+		x.likeUnknown(x.queue, func(l *line, queue string) (int, string) {
+			status, answer := l.send(http.MethodPost, fmt.Sprintf(path, queue), body)
+			if status != http.StatusNotFound {
+				x.Errorf("%d %s", status, answer)
+			}
+			return status, answer
+		})
+	}
+	x.theirs.pushFor(x.queue, "k")
+	x.theirs.delivers(x.pop(x.theirs), "k")
+	x.theirs.post(fmt.Sprintf(path, x.queue), `{"toEnd":true}`, http.StatusOK, new(any))
+	x.theirs.delivers(x.pop(x.theirs))
+	x.stillMine(m)
 }

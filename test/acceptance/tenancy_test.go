@@ -19,7 +19,7 @@ import (
 type crossing struct {
 	*testing.T
 	mine, theirs *line
-	queue        string
+	queue, group string // that no other crossing has
 }
 
 // tenancyCases cross two tenants on one route each, by the name of its row. Nobody may see, take, acknowledge, extend,
@@ -32,7 +32,9 @@ var tenancyCases = map[string]func(*crossing){
 	"pop_partition": func(x *crossing) { x.pops("/api/v1/pop/queue/" + x.queue + "/partition/p") },
 	"pop_discover":  func(x *crossing) { x.pops("/api/v1/pop?namespace=" + x.queue) },
 	"ack":           func(x *crossing) { x.acks("/api/v1/ack", `%s`) },
-	"ack_batch":     func(x *crossing) { x.acks("/api/v1/ack/batch", `{"acknowledgments":[%s]}`) },
+	"ack_batch": func(x *crossing) {
+		x.acks("/api/v1/ack/batch", `{"consumerGroup":"`+x.group+`","acknowledgments":[%s]}`)
+	},
 	"lease_extend":  func(x *crossing) { x.leases("/api/v1/lease/%s/extend") },
 	"lease_release": func(x *crossing) { x.leases("/internal/api/lease/%s/release") },
 
@@ -40,6 +42,13 @@ var tenancyCases = map[string]func(*crossing){
 	"dlq_list":       crossDeadLetterList,
 	"dlq_purge":      crossDeadLetterPurge,
 	"message_delete": crossMessageDelete,
+
+	"queue_depth":          crossDepth,
+	"group_delete":         func(x *crossing) { x.groupDeletes("/api/v1/consumer-groups/" + x.group) },
+	"group_delete_queue":   func(x *crossing) { x.groupDeletes("/api/v1/consumer-groups/" + x.group + "/queues/" + x.queue) },
+	"group_subscription":   crossSubscription,
+	"group_seek":           func(x *crossing) { x.seeks("/queues/%s/seek") },
+	"group_seek_partition": func(x *crossing) { x.seeks("/queues/%s/partitions/p/seek") },
 }
 
 func TestTenancy(t *testing.T) {
@@ -59,13 +68,16 @@ func TestTenancy(t *testing.T) {
 					t.Parallel()
 					cross(&crossing{
 						T: t, mine: &line{T: t, suite: s, tenant: pair[0]}, theirs: &line{T: t, suite: s, tenant: pair[1]},
-						queue: strings.ReplaceAll(cell.FreshQueue(), ".", "-"), // its own namespace
+						queue: plainName(), group: plainName(),
 					})
 				})
 			}
 		})
 	}
 }
+
+// plainName is a name that nobody else has and that is its own namespace.
+func plainName() string { return strings.ReplaceAll(cell.FreshQueue(), ".", "-") }
 
 func TestEveryRouteOfTenantsHasATenancyCase(t *testing.T) {
 	t.Parallel()
@@ -148,33 +160,43 @@ func (l *line) popFor(path string) client.Batch {
 	return batch
 }
 
+// pop pops for the group.
+func (x *crossing) pop(l *line) client.Batch {
+	x.Helper()
+	return l.popFor("/api/v1/pop/queue/" + x.queue + "?subscriptionMode=all&consumerGroup=" + x.group)
+}
+
 // leased pushes and pops one message of mine in the queue.
 func (x *crossing) leased() client.Message {
 	x.Helper()
 	x.mine.pushFor(x.queue, "k")
-	batch := x.mine.popFor("/api/v1/pop/queue/" + x.queue)
+	batch := x.pop(x.mine)
 	x.mine.delivers(batch, "k")
 	return batch.Messages[0]
+}
+
+// ack is an acknowledgment by the group, as JSON.
+func (x *crossing) ack(a client.Acknowledgment) string {
+	x.Helper()
+	text, err := json.Marshal(struct {
+		client.Acknowledgment
+		Group string `json:"consumerGroup"`
+	}{a, x.group})
+	if err != nil {
+		x.Fatal(err)
+	}
+	return string(text)
 }
 
 // stillMine wants my lease on the message to be untouched: nobody else got it, and my ack ends it.
 func (x *crossing) stillMine(m client.Message) {
 	x.Helper()
-	x.mine.delivers(x.mine.popFor("/api/v1/pop/queue/" + x.queue))
+	x.mine.delivers(x.pop(x.mine))
 	var results []client.AckResult
-	x.mine.post("/api/v1/ack", encode(x.T, client.AckOf(m, client.Completed)), http.StatusOK, &results)
+	x.mine.post("/api/v1/ack", x.ack(client.AckOf(m, client.Completed)), http.StatusOK, &results)
 	if len(results) != 1 || !results[0].Success || !results[0].LeaseReleased || results[0].Noop {
 		x.Errorf("my own ack: %+v", results)
 	}
-}
-
-func encode(t *testing.T, v any) string {
-	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // likeUnknown wants theirs to be told the same of an id of mine as of one that nobody has.
@@ -234,12 +256,12 @@ func (x *crossing) acks(path, format string) {
 	x.Helper()
 	m := x.leased()
 	x.theirs.pushFor(x.queue, "k")
-	x.theirs.popFor("/api/v1/pop/queue/" + x.queue)
+	x.pop(x.theirs)
 	for _, status := range []string{client.Completed, client.NotCompleted, client.Retry, client.DeadLetter} {
 		for _, lease := range []string{m.LeaseID, ""} {
 			x.likeUnknown(m.PartitionID, func(l *line, partition string) (int, string) {
 				a := client.Acknowledgment{TransactionID: "k", PartitionID: partition, LeaseID: lease, Status: status}
-				code, answer := l.send(http.MethodPost, path, fmt.Sprintf(format, encode(x.T, a)))
+				code, answer := l.send(http.MethodPost, path, fmt.Sprintf(format, x.ack(a)))
 				if code != http.StatusOK || !strings.Contains(answer, `"success":false`) {
 					x.Errorf("%d %s", code, answer)
 				}
@@ -255,7 +277,7 @@ func (x *crossing) leases(path string) {
 	x.Helper()
 	m := x.leased()
 	x.theirs.pushFor(x.queue, "k")
-	x.theirs.popFor("/api/v1/pop/queue/" + x.queue)
+	x.pop(x.theirs)
 	for range 3 {
 		x.likeUnknown(m.LeaseID, func(l *line, lease string) (int, string) {
 			return l.send(http.MethodPost, fmt.Sprintf(path, lease), `{}`)

@@ -81,6 +81,9 @@ func complain(to io.Writer, name string, stack *local.Stack) {
 	for _, service := range append(local.Names(), local.Postgres) {
 		var lines []string
 		for line := range strings.Lines(stack.Logs(service)) {
+			if strings.Contains(line, "edge: address ") {
+				continue // it has seen them start
+			}
 			if strings.Contains(line, " WARN ") || strings.Contains(line, " ERROR ") || strings.Contains(line, "FATAL") {
 				lines = append(lines, line)
 			}
