@@ -20,25 +20,13 @@ type entry struct {
 // lines are all that are tested.
 var lines = slices.Concat(
 	queueLines, pushLines, specialPushLines, popLines, partitionLines, groupLines, subscriptionLines, ackLines, retryLines,
-	deadLetterLines, consumerLines, loadLines,
+	deadLetterLines, transactionLines, consumerLines, loadLines,
 )
 
 // waiting are the lines that are not tested yet, each with the part of the product that brings it.
 var waiting = map[int]string{
 	41:  "the queue listing",
 	77:  "retention",
-	81:  "transactions",
-	82:  "transactions",
-	83:  "transactions",
-	84:  "transactions",
-	85:  "transactions",
-	86:  "transactions",
-	87:  "transactions",
-	88:  "transactions",
-	89:  "transactions",
-	90:  "transactions",
-	91:  "transactions",
-	92:  "transactions",
 	97:  "traces",
 	98:  "retention",
 	99:  "retention",

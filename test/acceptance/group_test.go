@@ -112,7 +112,15 @@ func ackMovesItsOwnGroup(l *line) {
 	// An ack for the other group with this group's lease is not that group's.
 	l.refused(l.ackOne("b", client.AckOf(a.Messages[1], client.Completed)), "lease")
 	l.carriedOut(l.ack("b", client.Retry, b.Messages...))
-	l.delivers(l.await(client.PopRequest{Queue: queue, Group: "b"}), "0", "1", "2", "3")
+	b = l.await(client.PopRequest{Queue: queue, Group: "b"})
+	l.delivers(b, "0", "1", "2", "3")
+	// The same through a transaction.
+	c := l.pop(client.PopRequest{Queue: queue, Group: "c", Mode: "all"})
+	l.commit(new(bundle).ack("b", client.Completed, b.Messages...), 4)
+	l.popsNothing(client.PopRequest{Queue: queue, Group: "b"})
+	l.popsNothing(client.PopRequest{Queue: queue, Group: "c"})
+	l.carriedOut(l.ack("c", client.Retry, c.Messages...))
+	l.delivers(l.await(client.PopRequest{Queue: queue, Group: "c"}), "0", "1", "2", "3")
 }
 
 func groupsAndQueueModeAreIndependent(l *line) {

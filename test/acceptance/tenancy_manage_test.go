@@ -3,11 +3,38 @@ package acceptance
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"queen.internal/pkg/client"
 )
 
-// The tenancy cases of routes that manage.
+// The tenancy cases of routes that do more than push, pop or ack.
+
+func crossTransaction(x *crossing) {
+	m := x.leased()
+	// The same key and the same queue are theirs as well.
+	var answer transacted
+	x.theirs.post("/api/v1/transaction", fmt.Sprintf(
+		`{"operations":[{"type":"push","queue":%q,"partition":"p","transactionId":"k","payload":1}]}`, x.queue), http.StatusOK, &answer)
+	x.mine.same("their own push", true, answer.Success)
+	x.theirs.delivers(x.pop(x.theirs), "k")
+	for _, leases := range []string{"", m.LeaseID} {
+		for _, status := range []string{client.Completed, client.NotCompleted, client.Retry, client.DeadLetter} {
+			x.likeUnknown(m.PartitionID, func(l *line, partition string) (int, string) {
+				code, text := l.send(http.MethodPost, "/api/v1/transaction", fmt.Sprintf(`{"operations":[
+					{"type":"push","queue":%q,"partition":"p","payload":2},
+					{"type":"ack","transactionId":"k","partitionId":%q,"consumerGroup":%q,"status":%q,"leaseId":%q}]}`,
+					x.queue, partition, x.group, status, leases))
+				if code != http.StatusOK || !strings.Contains(text, `"success":false`) {
+					x.Errorf("%d %s", code, text)
+				}
+				return code, text
+			})
+		}
+	}
+	x.stillMine(m)
+	x.theirs.delivers(x.theirs.popFor("/api/v1/pop/queue/"+x.queue), "k") // none of their bundles was committed
+}
 
 func crossQueueDelete(x *crossing) {
 	path := "/api/v1/resources/queues/" + x.queue

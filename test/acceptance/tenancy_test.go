@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,6 +38,8 @@ var tenancyCases = map[string]func(*crossing){
 	},
 	"lease_extend":  func(x *crossing) { x.leases("/api/v1/lease/%s/extend") },
 	"lease_release": func(x *crossing) { x.leases("/internal/api/lease/%s/release") },
+
+	"transaction": crossTransaction,
 
 	"queue_delete":   crossQueueDelete,
 	"dlq_list":       crossDeadLetterList,
@@ -199,13 +202,16 @@ func (x *crossing) stillMine(m client.Message) {
 	}
 }
 
+// callID is what the answer to a transaction has of its own.
+var callID = regexp.MustCompile(`^{"transactionId":"[-0-9a-f]{36}",`)
+
 // likeUnknown wants theirs to be told the same of an id of mine as of one that nobody has.
 func (x *crossing) likeUnknown(id string, ask func(l *line, id string) (int, string)) {
 	x.Helper()
 	invented := uuid.NewString()
 	answer := func(id string) string {
 		status, text := ask(x.theirs, id)
-		return fmt.Sprint(status, " ", strings.ReplaceAll(text, id, "ID"))
+		return fmt.Sprint(status, " ", strings.ReplaceAll(callID.ReplaceAllString(text, ""), id, "ID"))
 	}
 	if foreign, unknown := answer(id), answer(invented); foreign != unknown {
 		x.Errorf("of mine they are told\n%s\nof an unknown one\n%s", foreign, unknown)
