@@ -20,7 +20,7 @@ type entry struct {
 // lines are all that are tested.
 var lines = slices.Concat(
 	queueLines, pushLines, specialPushLines, popLines, partitionLines, groupLines, subscriptionLines, ackLines, retryLines,
-	deadLetterLines, transactionLines, consumerLines, loadLines,
+	deadLetterLines, transactionLines, consumerLines, loadLines, messageLines,
 )
 
 // waiting are the lines that are not tested yet, each with the part of the product that brings it.
@@ -31,7 +31,6 @@ var waiting = map[int]string{
 	98:  "retention",
 	99:  "retention",
 	100: "push maintenance and its spool",
-	103: "message detail",
 }
 
 func TestAcceptance(t *testing.T) {

@@ -169,3 +169,38 @@ func (x *crossing) seeks(path string) {
 	x.theirs.delivers(x.pop(x.theirs))
 	x.stillMine(m)
 }
+
+func crossMessageList(x *crossing) {
+	listed := func(l *line) []string {
+		l.Helper()
+		var answer struct {
+			Messages []struct{ TransactionID string }
+		}
+		l.get("/api/v1/messages?queue="+x.queue, &answer)
+		ids := []string{}
+		for _, m := range answer.Messages {
+			ids = append(ids, m.TransactionID)
+		}
+		return ids
+	}
+	x.mine.pushFor(x.queue, "mine")
+	x.mine.same("of mine they see", []string{}, listed(x.theirs))
+	x.theirs.pushFor(x.queue, "theirs")
+	x.mine.same("theirs and mine", [][]string{{"theirs"}, {"mine"}}, [][]string{listed(x.theirs), listed(x.mine)})
+}
+
+func crossMessageGet(x *crossing) {
+	m := x.leased()
+	x.theirs.pushFor(x.queue, "k")
+	x.pop(x.theirs)
+	x.likeUnknown(m.PartitionID, func(l *line, partition string) (int, string) {
+		status, answer := l.send(http.MethodGet, "/api/v1/messages/"+partition+"/k", "")
+		if status != http.StatusNotFound {
+			x.Errorf("%d %s", status, answer)
+		}
+		return status, answer
+	})
+	var answer struct{ ID string }
+	x.mine.get("/api/v1/messages/"+m.PartitionID+"/k", &answer)
+	x.mine.same("mine", m.ID, answer.ID)
+}

@@ -45,6 +45,8 @@ var tenancyCases = map[string]func(*crossing){
 	"dlq_list":       crossDeadLetterList,
 	"dlq_purge":      crossDeadLetterPurge,
 	"message_delete": crossMessageDelete,
+	"message_list":   crossMessageList,
+	"message_get":    crossMessageGet,
 
 	"queue_depth":          crossDepth,
 	"group_delete":         func(x *crossing) { x.groupDeletes("/api/v1/consumer-groups/" + x.group) },
