@@ -1,0 +1,257 @@
+package deadlock_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"queen.internal/pkg/queue"
+	"queen.internal/pkg/segment"
+	"queen.internal/pkg/store/group"
+	"queen.internal/pkg/store/log"
+)
+
+var all = group.Start{Mode: "all"}
+
+func (w worker) start() group.Start {
+	return []group.Start{all, {Mode: "new"}, {Mode: "from", From: time.Now().Add(-time.Second)}}[w.IntN(3)]
+}
+
+// runs is what an append would write, in several partitions of both queues; they are made if need be.
+func (w worker) runs() ([]log.Run, []uuid.UUID, error) {
+	var keys []log.Key
+	for _, i := range w.Perm(queues * partitions)[:1+w.IntN(4)] {
+		keys = append(keys, log.Key{Tenant: tenant, Queue: fmt.Sprint("q", i%queues), Partition: fmt.Sprint("p", i/queues)})
+	}
+	ids, err := w.log.Ensure(w.Context(), keys)
+	var runs []log.Run
+	var messages []uuid.UUID
+	for _, id := range ids {
+		run := log.Run{Partition: id, Tag: w.Int64()}
+		var msgs []segment.Message
+		for range 1 + w.IntN(4) {
+			m := segment.Message{ID: queue.NewID(), Payload: []byte("1")}
+			m.TransactionID = m.ID.String()
+			messages = append(messages, m.ID)
+			msgs, run.Hashes = append(msgs, m), append(run.Hashes, queue.TransactionHash(m.TransactionID))
+		}
+		run.Segment = segment.Encode(msgs)
+		runs = append(runs, run)
+	}
+	return runs, messages, err
+}
+
+func (w worker) append() error {
+	runs, _, err := w.runs()
+	if err != nil {
+		return err
+	}
+	_, err = w.log.Append(w.Context(), runs, log.AppendOptions{Wait: w.oneIn(2), CheckTags: w.oneIn(4)})
+	return err
+}
+
+// claim makes one pop over both queues, some of whose spans are consumed.
+func (w worker) claim() error {
+	lease, name := queue.NewID(), w.groupName()
+	for _, i := range w.Perm(queues) {
+		sub, err := w.group.Subscribe(w.Context(), tenant, fmt.Sprint("q", i), name, all)
+		if err != nil {
+			return err
+		}
+		ids, err := w.group.Candidates(w.Context(), sub.Ref, 0, 10, time.Time{})
+		if err != nil {
+			return err
+		}
+		w.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		result, err := w.group.Claim(w.Context(), group.ClaimRequest{
+			Subscription: sub.Ref, Partitions: ids, Lease: lease, LeaseSeconds: 1 + w.IntN(30), Batch: 1 + w.IntN(40), MaxBytes: 1 << 20,
+			AtLeastOne: true, AutoAck: w.oneIn(8),
+		})
+		if err != nil {
+			return err
+		}
+		for i := range result.Claims {
+			if c := &result.Claims[i]; c.Verdict == group.Took {
+				if err := w.took(c, sub.ID, name, lease); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// took reads a span, so that others can acknowledge it.
+func (w worker) took(c *group.Claim, subscription int64, name string, lease uuid.UUID) error {
+	read, err := w.log.Read(w.Context(), []log.Span{{Partition: c.PartitionID, First: c.First, Last: c.Last}})
+	if err != nil {
+		return err
+	}
+	h := held{key: group.LeaseKey{Partition: c.PartitionID, Subscription: subscription}, group: name, partition: c.PartitionUUID, lease: lease}
+	for i := range read[0] {
+		messages, err := read[0][i].Messages()
+		if err != nil {
+			return err
+		}
+		for offset, m := range messages {
+			if at := read[0][i].Base + int64(offset); at >= c.First && at <= c.Last {
+				h.keys = append(h.keys, m.TransactionID)
+			}
+		}
+	}
+	if len(h.keys) > 0 {
+		w.keep(h)
+	}
+	return nil
+}
+
+// items acknowledges all of a span, or something of it with another signal.
+func (w worker) items(h held) (items []group.AckItem) {
+	stop := w.IntN(2 * len(h.keys))
+	for i, key := range h.keys {
+		hash := queue.TransactionHash(key)
+		it := group.AckItem{Hash: &hash}
+		if i == stop {
+			it.Signal, it.Reason = []group.Signal{group.Retry, group.Failed, group.Failed, group.DeadLetter}[w.IntN(4)], "because"
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+// ackGroups is acks of several spans, in any order; one in a while is without a lease.
+func (w worker) ackGroups(of []held) (acks []group.AckGroup) {
+	seen := make(map[[2]uuid.UUID]bool)
+	for _, h := range of {
+		g := group.AckGroup{Partition: h.partition, Lease: &h.lease, Items: w.items(h)}
+		if w.oneIn(5) {
+			g.Lease = nil
+		}
+		key := [2]uuid.UUID{h.partition}
+		if g.Lease != nil {
+			key[1] = h.lease
+		}
+		if !seen[key] {
+			seen[key] = true
+			acks = append(acks, g)
+		}
+	}
+	return acks
+}
+
+func (w worker) ack() error {
+	acks := w.ackGroups(w.some(1 + w.IntN(5)))
+	if len(acks) == 0 {
+		return nil
+	}
+	_, err := w.group.Ack(w.Context(), tenant, w.groupName(), time.Time{}, acks)
+	return err
+}
+
+// transact is acks of both groups and appends in one commit.
+func (w worker) transact() error {
+	runs, messages, err := w.runs()
+	if err != nil {
+		return err
+	}
+	b := &group.Bundle{ID: uuid.New(), Tenant: tenant, Fingerprint: []byte("f"), Runs: runs, MessageIDs: messages}
+	place := int32(len(messages))
+	spans := w.some(w.IntN(4))
+	for _, name := range groups {
+		var of []held
+		for _, h := range spans {
+			if h.group == name {
+				of = append(of, h)
+			}
+		}
+		for _, g := range w.ackGroups(of) {
+			a := group.BundleAck{AckGroup: g, Group: name}
+			for range g.Items {
+				a.Places = append(a.Places, place)
+				place++
+			}
+			b.Acks = append(b.Acks, a)
+		}
+	}
+	for range 3 {
+		result, err := w.group.Transact(w.Context(), b)
+		if err != nil || result.State != group.Undone {
+			return err
+		}
+		if supplied, err := w.group.Supply(w.Context(), b, &result); err != nil || !supplied {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaseOf is a lease and the cursors that it may hold; without cursors all are searched.
+func (w worker) leaseOf() (lease uuid.UUID, keys []group.LeaseKey, known bool) {
+	of := w.some(1)
+	if len(of) == 0 {
+		return uuid.Nil, nil, false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range w.held {
+		if h.lease == of[0].lease {
+			keys = append(keys, h.key)
+		}
+	}
+	if w.oneIn(3) {
+		keys = nil
+	}
+	w.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	return of[0].lease, keys, true
+}
+
+func (w worker) extend() error {
+	lease, keys, known := w.leaseOf()
+	if !known {
+		return nil
+	}
+	_, err := w.group.Extend(w.Context(), tenant, lease, 1+w.IntN(30), time.Time{}, keys)
+	return err
+}
+
+func (w worker) release() error {
+	lease, keys, known := w.leaseOf()
+	if !known {
+		return nil
+	}
+	_, err := w.group.Release(w.Context(), tenant, lease, time.Time{}, keys)
+	return err
+}
+
+// expire ends one lease by its time, which is the test's own doing and locks one row only.
+func (w worker) expire() error {
+	of := w.some(1)
+	if len(of) == 0 {
+		return nil
+	}
+	_, err := w.pool.Exec(w.Context(), `UPDATE queen.cursors SET lease_expires_at = clock_timestamp() WHERE subscription_id = $1 AND partition_id = $2
+		AND lease_id IS NOT NULL`, of[0].key.Subscription, of[0].key.Partition)
+	return err
+}
+
+// holds keep one row locked for some milliseconds: who waits for it holds what it has locked before. Without such a crowd
+// two calls rarely meet between their locks. The row is chosen first and then locked by its key: a row that no longer
+// qualifies when its lock comes would stay locked beside the next one.
+var holds = []string{
+	`WITH one AS MATERIALIZED (SELECT subscription_id AS s, partition_id AS p FROM queen.cursors WHERE lease_id IS NOT NULL ORDER BY random() LIMIT 1)
+	SELECT pg_sleep(0.006) FROM (SELECT FROM queen.cursors c WHERE (c.subscription_id, c.partition_id) = (SELECT s, p FROM one) FOR NO KEY UPDATE OF c) l`,
+	`WITH one AS MATERIALIZED (SELECT p.id FROM queen.partitions p JOIN queen.queues q ON q.id = p.queue_id AND q.deleted_at IS NULL ORDER BY random() LIMIT 1)
+	SELECT pg_sleep(0.006) FROM (SELECT FROM queen.partitions p WHERE p.id = (SELECT id FROM one) FOR NO KEY UPDATE OF p) l`,
+	`WITH one AS MATERIALIZED (SELECT id FROM queen.queues WHERE deleted_at IS NULL ORDER BY random() LIMIT 1)
+	SELECT pg_sleep(0.003) FROM (SELECT FROM queen.queues q WHERE q.id = (SELECT id FROM one) FOR NO KEY UPDATE OF q) l`,
+	`WITH one AS MATERIALIZED (SELECT id FROM queen.subscriptions ORDER BY random() LIMIT 1)
+	SELECT pg_sleep(0.003) FROM (SELECT FROM queen.subscriptions s WHERE s.id = (SELECT id FROM one) FOR NO KEY UPDATE OF s) l`,
+	`WITH one AS MATERIALIZED (SELECT id FROM queen.dlq ORDER BY random() LIMIT 1)
+	SELECT pg_sleep(0.003) FROM (SELECT FROM queen.dlq d WHERE d.id = (SELECT id FROM one) FOR NO KEY UPDATE OF d) l`,
+}
+
+func (w worker) hold() error {
+	_, err := w.pool.Exec(w.Context(), holds[w.IntN(len(holds)+3)%len(holds)])
+	return err
+}
