@@ -16,21 +16,21 @@ const writeStep = 15 * time.Second
 // Position is how far a walk over a queue's partitions has come. The zero value is the beginning of a walk over all of
 // them, WrittenSince of one over those written lately.
 type Position struct {
-	slot  time.Time // the step of writing reached; zero in a walk over all
-	after int64     // the last partition of the step, or of all
+	Slot  time.Time // the step of writing reached; zero in a walk over all
+	After int64     // the last partition of the step, or of all
 }
 
 // WrittenSince is the beginning of a walk over the partitions written at that time, by the database's clock, or later.
 func WrittenSince(t time.Time) Position {
-	return Position{slot: t.Add(-writeStep), after: math.MaxInt64}
+	return Position{Slot: t.Add(-writeStep), After: math.MaxInt64}
 }
 
 // Everywhere says whether this is a walk over all partitions.
-func (p Position) Everywhere() bool { return p.slot.IsZero() }
+func (p Position) Everywhere() bool { return p.Slot.IsZero() }
 
 // Before moves a walk over all back to in front of a partition.
 func (p Position) Before(partition int64) Position {
-	return Position{slot: p.slot, after: partition - 1}
+	return Position{Slot: p.Slot, After: partition - 1}
 }
 
 // Search is what is asked about one group.
@@ -54,6 +54,7 @@ type Found struct {
 	Candidates []Candidate
 	To         Position // to go on from
 	End        bool     // nothing is behind it
+	Paused     bool     // deliveries are stopped: nothing was looked for
 	Moves      int64    // how often the group's cursors have been moved to where no write and no lease leads
 }
 
@@ -64,7 +65,7 @@ type Snapshot struct {
 	Oldest, Next int64
 }
 
-const findSQL = `SELECT place, partition_id, until, slot, after, walked, moves, clock, asked, oldest, next
+const findSQL = `SELECT place, partition_id, until, slot, after, walked, moves, paused, clock, asked, oldest, next
 FROM queen.find_candidates($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
 // Find looks for work of many groups, in one call; limit bounds the partitions it walks for each. The answers are in the
@@ -86,9 +87,9 @@ func (s *Store) Find(ctx context.Context, searches []Search, limit int, clockCap
 			snapshot = Snapshot{Clock: *row.clock, Asked: *row.asked, Oldest: *row.oldest, Next: *row.next}
 		case row.partition == nil:
 			f := &found[row.place-1]
-			f.Gone, f.End, f.Moves, f.To.after = false, *row.walked < int64(limit), *row.moves, *row.after
+			f.Gone, f.End, f.Moves, f.Paused, f.To.After = false, *row.walked < int64(limit), *row.moves, *row.paused, *row.after
 			if row.slot != nil {
-				f.To.slot = *row.slot
+				f.To.Slot = *row.slot
 			}
 		default:
 			f, c := &found[row.place-1], Candidate{Partition: *row.partition}
@@ -104,6 +105,7 @@ func (s *Store) Find(ctx context.Context, searches []Search, limit int, clockCap
 
 // findRow is one row of the answer.
 type findRow struct {
+	paused                          *bool
 	place                           int
 	partition, after, walked, moves *int64
 	oldest, next                    *int64
@@ -111,7 +113,7 @@ type findRow struct {
 }
 
 func (r *findRow) targets() []any {
-	return []any{&r.place, &r.partition, &r.until, &r.slot, &r.after, &r.walked, &r.moves, &r.clock, &r.asked, &r.oldest, &r.next}
+	return []any{&r.place, &r.partition, &r.until, &r.slot, &r.after, &r.walked, &r.moves, &r.paused, &r.clock, &r.asked, &r.oldest, &r.next}
 }
 
 // findParams is the arrays of one call.
@@ -131,8 +133,8 @@ func newFindParams(searches []Search) findParams {
 		p.subscriptions = append(p.subscriptions, search.Subscription.ID)
 		p.uids = append(p.uids, optionalUUID(&search.Subscription.UID))
 		p.since = append(p.since, optionalTime(search.Since))
-		p.slots = append(p.slots, optionalTime(search.From.slot))
-		p.afters = append(p.afters, search.From.after)
+		p.slots = append(p.slots, optionalTime(search.From.Slot))
+		p.afters = append(p.afters, search.From.After)
 		for _, partition := range search.Known {
 			p.places, p.known = append(p.places, int32(i+1)), append(p.known, partition)
 		}

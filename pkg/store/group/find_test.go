@@ -196,3 +196,20 @@ func TestFind_CostDoesNotGrowWithPartitions(t *testing.T) {
 		t.Errorf("%d of %d appends within one step of writing were heap-only", heapOnly-heapOnlyBefore, updates-before)
 	}
 }
+
+func TestFind_SaysThatDeliveriesArePaused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.push("p", "a")
+	one, two := b.subscribe("one", all), b.subscribe("two", all)
+	b.exec(`UPDATE queen.subscriptions SET paused_at = now() WHERE id = $1`, one.ID)
+	found, _ := b.find(100, group.Search{Subscription: one, Known: []int64{id}}, group.Search{Subscription: two})
+	if !found[0].Paused || len(found[0].Candidates) > 0 || found[1].Paused || len(found[1].Candidates) != 1 {
+		t.Errorf("with a paused group: %+v", found)
+	}
+	b.exec(`UPDATE queen.queues SET paused_at = now()`)
+	found, _ = b.find(100, group.Search{Subscription: two})
+	if !found[0].Paused || len(found[0].Candidates) > 0 {
+		t.Errorf("with a paused queue: %+v", found)
+	}
+}

@@ -89,7 +89,11 @@ func (d *Discovery) Rings() []*Ring {
 func (d *Discovery) Discover(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.index.options.Timeout)
 	defer cancel()
-	names, err := d.index.store.Discover(ctx, d.key.tenant, d.key.namespace, d.key.task)
+	var names []string
+	err := d.index.call(ctx, func() (err error) {
+		names, err = d.index.store.Discover(ctx, d.key.tenant, d.key.namespace, d.key.task)
+		return err
+	})
 	if err != nil {
 		return err
 	}

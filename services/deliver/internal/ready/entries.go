@@ -28,11 +28,13 @@ type entry struct {
 
 // entries is the partitions of a ring. It is not safe for concurrent use.
 type entries struct {
-	limit int
-	byID  map[int64]*entry
-	queue deque
-	later dueHeap
-	taken int
+	limit   int
+	byID    map[int64]*entry
+	queue   deque
+	later   dueHeap
+	taken   int
+	evicted bool // one was forgotten to make room
+	watched int  // place in later at which the next look at leased partitions begins
 }
 
 func newEntries(limit int) entries {
@@ -50,11 +52,24 @@ func (e *entries) add(id int64) bool {
 	return true
 }
 
-// evict forgets an entry that waits for its time, one of those with the latest: a search finds it again.
+// addLater notes a partition that is not known and leased. It is false when there is no room.
+func (e *entries) addLater(id int64, due time.Time) bool {
+	if len(e.byID) >= e.limit {
+		return false
+	}
+	n := &entry{id: id}
+	e.byID[id] = n
+	e.postpone(n, due, false)
+	return true
+}
+
+// evict forgets an entry that waits for its time, one of those with the latest. Only a walk over all partitions finds it
+// again.
 func (e *entries) evict() bool {
 	if len(e.later) == 0 {
 		return false
 	}
+	e.evicted = true
 	last := e.later[len(e.later)-1] // a leaf
 	heap.Remove(&e.later, last.place)
 	delete(e.byID, last.id)
@@ -104,6 +119,28 @@ func (e *entries) forget(n *entry) { delete(e.byID, n.id) }
 func (e *entries) promote(n *entry) {
 	heap.Remove(&e.later, n.place)
 	e.requeue(n)
+}
+
+// hasten has an entry that waits for its time wait less.
+func (e *entries) hasten(n *entry, due time.Time) {
+	n.due = due
+	heap.Fix(&e.later, n.place)
+}
+
+// leased is up to n partitions that wait for the end of a lease, others at each call.
+func (e *entries) leased(n int) []int64 {
+	n = min(n, len(e.later))
+	if n == 0 {
+		return nil
+	}
+	ids := make([]int64, 0, n)
+	for range n {
+		e.watched = (e.watched + 1) % len(e.later)
+		if waiting := e.later[e.watched]; !waiting.deferred {
+			ids = append(ids, waiting.id)
+		}
+	}
+	return ids
 }
 
 // promoteDue queues what has become due and returns how many that were.

@@ -45,7 +45,7 @@ func (f *Filling) MinWait(ctx context.Context) (time.Duration, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.index.options.Timeout)
 	defer cancel()
-	if _, err := r.subscribe(ctx, queuePop, false); err != nil {
+	if _, err := r.subscribe(ctx, queuePop); err != nil {
 		return 0, err
 	}
 	available, err := f.estimate(ctx)
@@ -76,7 +76,11 @@ func (f *Filling) estimate(ctx context.Context) (group.Available, error) {
 		sample[i] = r.entries.queue.at(i).id
 	}
 	r.mu.Unlock()
-	available, err := r.index.store.Available(ctx, subscription, sample)
+	var available group.Available
+	err := r.index.call(ctx, func() (err error) {
+		available, err = r.index.store.Available(ctx, subscription, sample)
+		return err
+	})
 	if err != nil {
 		return group.Available{}, err
 	}

@@ -15,7 +15,7 @@ import (
 type Store interface {
 	Subscribe(ctx context.Context, tenant uuid.UUID, queue, group string, start group.Start) (group.Subscription, error)
 	Rejoin(ctx context.Context, tenant uuid.UUID, queue, group string, start group.Start) (group.Subscription, bool, error)
-	Candidates(ctx context.Context, subscription group.Ref, after int64, limit int, clockCap time.Time) ([]int64, error)
+	Find(ctx context.Context, searches []group.Search, limit int, clockCap time.Time) ([]group.Found, group.Snapshot, error)
 	Discover(ctx context.Context, tenant uuid.UUID, namespace, task string) ([]string, error)
 	Available(ctx context.Context, subscription group.Ref, partitions []int64) (group.Available, error)
 }
@@ -43,6 +43,8 @@ type Index struct {
 	store   Store
 	lot     *wait.Lot
 	options Options
+	finder  *finder
+	calls   chan struct{} // room for the other calls of the store
 
 	mu            sync.Mutex
 	rings         map[Key]*Ring
@@ -61,7 +63,7 @@ type interest struct {
 
 // New returns an empty index whose polls park in lot.
 func New(store Store, lot *wait.Lot, options Options) *Index {
-	return &Index{
+	x := &Index{
 		store:         store,
 		lot:           lot,
 		options:       options,
@@ -71,7 +73,57 @@ func New(store Store, lot *wait.Lot, options Options) *Index {
 		cursors:       make(map[cursorKey]*Pin),
 		discoveries:   make(map[discoveryKey]*Discovery),
 		queues:        make(map[queueKey]*interest),
+		calls:         make(chan struct{}, maxCalls),
 	}
+	x.finder = newFinder(store, options, x.forget)
+	return x
+}
+
+// maxCalls bounds the calls of the store that are made for one ring or discovery alone, at once.
+const maxCalls = 4
+
+// call waits for room and makes a call of the store. The error is the call's, or ctx's own.
+func (x *Index) call(ctx context.Context, call func() error) error {
+	select {
+	case x.calls <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-x.calls }()
+	return call()
+}
+
+// subscribe makes a contact; without create it is false when there is no queue.
+func (x *Index) subscribe(ctx context.Context, key Key, start group.Start, create bool) (made group.Subscription, there bool, err error) {
+	err = x.call(ctx, func() error {
+		if there = create; there {
+			made, err = x.store.Subscribe(ctx, key.Tenant, key.Queue, key.Group, start)
+		} else {
+			made, there, err = x.store.Rejoin(ctx, key.Tenant, key.Queue, key.Group, start)
+		}
+		return err
+	})
+	return made, there, err
+}
+
+// forget has every ring find out anew where it has work.
+func (x *Index) forget() {
+	for _, r := range x.all() {
+		r.mu.Lock()
+		r.forget()
+		r.mu.Unlock()
+	}
+}
+
+// all is every ring.
+func (x *Index) all() []*Ring {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	rings := make([]*Ring, 0, len(x.rings))
+	for _, r := range x.rings {
+		rings = append(rings, r)
+	}
+	return rings
 }
 
 // Ring returns the ring of a group and a queue. start is where the group begins if this is its first contact. The ring
@@ -223,8 +275,11 @@ func (x *Index) Changed(tenant uuid.UUID, queue, group string) {
 	}
 }
 
-// Run drops rings that nobody has used for a while, until ctx ends.
+// Run makes the searches and drops rings that nobody has used for a while, until ctx ends.
 func (x *Index) Run(ctx context.Context) error {
+	var finder sync.WaitGroup
+	finder.Go(func() { x.finder.run(ctx) })
+	defer finder.Wait()
 	ticker := time.NewTicker(max(x.options.IdleDrop/4, time.Millisecond))
 	defer ticker.Stop()
 	for {
@@ -256,14 +311,8 @@ func (x *Index) dropIdle(now time.Time) {
 
 // Stats adds up the states of all rings.
 func (x *Index) Stats() Stats {
-	x.mu.Lock()
-	rings := make([]*Ring, 0, len(x.rings))
-	for _, r := range x.rings {
-		rings = append(rings, r)
-	}
-	x.mu.Unlock()
 	var s Stats
-	for _, r := range rings {
+	for _, r := range x.all() {
 		r.stats(&s)
 	}
 	return s

@@ -1,6 +1,7 @@
 package ready
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -39,9 +40,15 @@ type database struct {
 	estimates    int
 	fail         error
 	hold         func() // when set, a search calls it before it looks
+	walked       int    // partitions, by all searches
+	hesitates    int    // how many halves of a call a push takes from its clock to its commit
+	moves        int64
+	transactions int64              // number of the next one
+	open         map[int64]struct{} // those under way
 }
 
 type partition struct {
+	written   time.Time // by the clock of the last push
 	messages  int
 	leased    time.Time // until; zero: not
 	hidden    time.Time // until; zero: not
@@ -50,7 +57,9 @@ type partition struct {
 }
 
 func newDatabase(seed uint64, slow time.Duration) *database {
-	return &database{random: rand.New(rand.NewPCG(seed, 1)), slow: slow, subscription: 1, partitions: map[int64]*partition{}}
+	return &database{
+		random: rand.New(rand.NewPCG(seed, 1)), slow: slow, subscription: 1, partitions: map[int64]*partition{}, open: map[int64]struct{}{},
+	}
 }
 
 // half is one half of a call.
@@ -108,10 +117,23 @@ func (d *database) at(id int64) *partition {
 	return p
 }
 
+// push commits a while after it has read its clock.
 func (d *database) push(id int64) {
 	d.mu.Lock()
+	number, written := d.transactions, time.Now()
+	d.transactions++
+	d.open[number] = struct{}{}
+	d.mu.Unlock()
+	for range d.hesitates {
+		d.half()
+	}
+	d.mu.Lock()
 	defer d.mu.Unlock()
+	delete(d.open, number)
 	p := d.at(id)
+	if written.After(p.written) {
+		p.written = written
+	}
 	p.messages++
 	d.change(p)
 }
@@ -164,7 +186,9 @@ func (d *database) Rejoin(_ context.Context, _ uuid.UUID, name, _ string, start 
 	return group.Subscription{Ref: group.Ref{ID: d.subscription}, Queue: name}, true, d.fail
 }
 
-func (d *database) Candidates(ctx context.Context, subscription group.Ref, after int64, limit int, _ time.Time) ([]int64, error) {
+// Find implements Store. All answers are of one moment.
+func (d *database) Find(ctx context.Context, searches []group.Search, limit int, _ time.Time) ([]group.Found, group.Snapshot, error) {
+	snapshot := group.Snapshot{Asked: time.Now()}
 	d.half()
 	d.mu.Lock()
 	d.searches++
@@ -174,20 +198,68 @@ func (d *database) Candidates(ctx context.Context, subscription group.Ref, after
 		hold()
 	}
 	d.mu.Lock()
-	ids, err := []int64{}, d.fail
-	now := time.Now()
-	for id, p := range d.partitions {
-		if subscription.ID == d.subscription && id > after && p.messages > 0 && !p.leased.After(now) {
-			ids = append(ids, id)
-		}
+	err := d.fail
+	snapshot.Clock, snapshot.Oldest, snapshot.Next = time.Now(), d.transactions, d.transactions
+	for number := range d.open {
+		snapshot.Oldest = min(snapshot.Oldest, number)
+	}
+	found := make([]group.Found, len(searches))
+	for i := range searches {
+		found[i] = d.find(&searches[i], limit)
 	}
 	d.mu.Unlock()
 	d.half()
-	slices.Sort(ids)
 	if err == nil {
 		err = ctx.Err()
 	}
-	return ids[:min(len(ids), limit)], err
+	return found, snapshot, err
+}
+
+// find answers one search. The caller holds the mutex.
+func (d *database) find(search *group.Search, limit int) group.Found {
+	if search.Subscription.ID != d.subscription {
+		return group.Found{Gone: true}
+	}
+	type place struct {
+		slot time.Time
+		id   int64
+	}
+	var walk []place
+	for id, p := range d.partitions {
+		at := place{id: id}
+		if !search.From.Everywhere() {
+			at.slot = p.written.Truncate(15 * time.Second)
+		}
+		if c := at.slot.Compare(search.From.Slot); c > 0 || c == 0 && id > search.From.After {
+			walk = append(walk, at)
+		}
+	}
+	slices.SortFunc(walk, func(a, b place) int { return cmp.Or(a.slot.Compare(b.slot), cmp.Compare(a.id, b.id)) })
+	walk = walk[:min(len(walk), limit)]
+	found := group.Found{To: search.From, End: len(walk) < limit, Moves: d.moves}
+	d.walked += len(walk)
+	for _, at := range walk {
+		found.To = group.Position{Slot: at.slot, After: at.id}
+		if !d.partitions[at.id].written.Before(search.Since) {
+			found.Candidates = d.candidate(found.Candidates, at.id)
+		}
+	}
+	for _, id := range search.Known {
+		found.Candidates = d.candidate(found.Candidates, id)
+	}
+	return found
+}
+
+// candidate adds a partition with work. The caller holds the mutex.
+func (d *database) candidate(to []group.Candidate, id int64) []group.Candidate {
+	p := d.at(id)
+	switch {
+	case p.messages == 0:
+		return to
+	case p.leased.After(time.Now()):
+		return append(to, group.Candidate{Partition: id, Until: p.leased})
+	}
+	return append(to, group.Candidate{Partition: id})
 }
 
 func (d *database) Discover(context.Context, uuid.UUID, string, string) ([]string, error) {
@@ -307,15 +379,19 @@ func TestRing_PopNeverMissesWhatWasThereBefore(t *testing.T) {
 		width := rapid.IntRange(1, 4).Draw(rt, "width")
 		limit := consumers*width + rapid.IntRange(1, 8).Draw(rt, "room")
 		announced := rapid.Bool().Draw(rt, "announced")
+		// The second is long beside clockSlack and the steps of writing, so that it matters what a search begins with.
+		unit := rapid.SampledFrom([]time.Duration{10 * time.Millisecond, 3 * time.Second}).Draw(rt, "unit")
+		hesitates := rapid.IntRange(1, 10).Draw(rt, "hesitates")
 		var fault atomic.Value
 		synctest.Test(t, func(t *testing.T) {
-			s := play(t, newDatabase(seed, 10*time.Millisecond), limit, never)
+			s := play(t, newDatabase(seed, unit), limit, never)
 			defer s.stop()
+			s.db.hesitates = hesitates
 			var actors sync.WaitGroup
 			actors.Go(func() {
 				random := rand.New(rand.NewPCG(seed, 2))
 				for range 60 {
-					time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
+					time.Sleep(time.Duration(random.Int64N(int64(unit))))
 					id := 1 + random.Int64N(partitions)
 					s.db.push(id)
 					if announced {
@@ -329,18 +405,18 @@ func TestRing_PopNeverMissesWhatWasThereBefore(t *testing.T) {
 					for range 40 {
 						came := time.Now()
 						ring := s.index.Ring(orders, group.Start{Mode: "all"})
-						id := s.attempt(t.Context(), ring, ring.Ticket(), true, width, 15*time.Millisecond)
+						id := s.attempt(t.Context(), ring, ring.Ticket(), true, width, unit*3/2)
 						if id == 0 {
 							if missed := s.db.missed(came); missed != 0 {
 								fault.Store(fmt.Sprintf("a pop left partition %d behind", missed))
 							}
 						} else if random.IntN(3) > 0 { // otherwise it dies, and the lease expires
-							time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
+							time.Sleep(time.Duration(random.Int64N(int64(unit))))
 							s.db.ack(id, random.IntN(2) == 0)
 							s.index.Freed(s.db.subscription, id)
 						}
 						s.index.Release(ring)
-						time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
+						time.Sleep(time.Duration(random.Int64N(int64(unit))))
 					}
 				})
 			}

@@ -150,7 +150,7 @@ func TestSearch_PagesThroughMoreThanARingHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase(1, 0)
-		const partitions = 2*pageSize + 345
+		const partitions = 2*walkLimit + 345
 		for id := range int64(partitions) {
 			db.push(id + 1)
 		}

@@ -45,12 +45,15 @@ type Ring struct {
 	mu           sync.Mutex
 	start        group.Start // of the newest pop, for a first contact
 	subscription group.Subscription
-	stale        bool      // the subscription may be gone
-	contact      time.Time // when the subscription was last asked for
-	generation   int       // of the subscription: what was taken under an older one is not put back
+	stale        bool // the subscription may be gone
+	paused       bool // deliveries are stopped: news is no reason to try
+	met          bool // a contact was made or tried
+	generation   int  // of the subscription: what was taken under an older one is not put back
 	entries      entries
-	more         bool  // there may be work that did not fit
-	after        int64 // partition at which the next search goes on
+	known        time.Time // what was written later may be missing, by the database's clock; zero: nothing is known
+	moves        int64     // of the group's cursors, as of then
+	lost         bool      // partitions with work were forgotten for lack of room: only a walk over all finds them
+	pass         *pass     // the walk under way, also between searches
 	takings      map[uint64]struct{}
 	lastTaking   uint64
 	returned     chan struct{} // closed, and replaced, at each Return
@@ -85,7 +88,7 @@ func (r *Ring) Take(n int) Taking {
 	t := Taking{Subscription: r.subscription.Ref, Partitions: r.entries.takeUpTo(n, now), number: r.lastTaking, generation: r.generation}
 	r.takings[t.number] = struct{}{}
 	old := now.Sub(r.search.begun) > r.index.options.Refresh
-	if old || r.more && r.entries.queue.length == 0 {
+	if old || r.incomplete() && r.entries.queue.length == 0 {
 		r.search.begun = now // the recheck may have to wait for a worker: ask once
 		r.spot.Recheck()
 	}
@@ -96,8 +99,10 @@ func (r *Ring) Take(n int) Taking {
 func (r *Ring) More() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.more
+	return r.incomplete()
 }
+
+func (r *Ring) incomplete() bool { return r.pass != nil || r.lost || r.entries.evicted }
 
 // Queued is how many partitions could be taken now.
 func (r *Ring) Queued() int {
@@ -214,6 +219,7 @@ func (r *Ring) heard(partition int64, freed bool) {
 	defer r.mu.Unlock()
 	n := r.entries.byID[partition]
 	switch {
+	case r.paused: // whatever ends it has all of it searched
 	case n == nil && r.subscription.ID == 0:
 		if r.waitedFor() {
 			r.spot.Recheck() // there is a queue again
@@ -222,7 +228,7 @@ func (r *Ring) heard(partition int64, freed bool) {
 		if r.entries.add(partition) {
 			r.announce(1)
 		} else {
-			r.more = true
+			r.lost = true
 		}
 	case n.state == taken:
 		n.marked = true
@@ -237,7 +243,8 @@ func (r *Ring) heard(partition int64, freed bool) {
 func (r *Ring) changed(used bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stale = true
+	r.stale, r.paused = true, false
+	r.forget()
 	if used {
 		r.spot.Recheck()
 	}
@@ -256,7 +263,8 @@ func (r *Ring) reset(subscription group.Subscription) {
 	r.subscription = subscription
 	r.generation++
 	r.entries = newEntries(r.index.options.Limit)
-	r.after, r.more = 0, false
+	r.lost, r.paused = false, false
+	r.forget()
 }
 
 // Stats is how many entries of each state a ring has.
@@ -272,7 +280,7 @@ func (r *Ring) stats(s *Stats) {
 	s.Queued += r.entries.queue.length
 	s.Taken += r.entries.taken
 	s.Later += len(r.entries.later)
-	if r.more {
+	if r.incomplete() {
 		s.More++
 	}
 }
