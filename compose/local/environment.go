@@ -51,6 +51,11 @@ func (s *Stack) settings(p *process, db *pgserver.Server) map[string]string {
 			"PG_DATABASE": database, "PG_USE_SSL": "false",
 		})
 	}
+	if p.meshed() {
+		env["QUEEN_MESH_PORT"] = strconv.Itoa(p.meshPort)
+		env["QUEEN_MESH_PEERS"] = strings.Join(s.meshPeers(), ",")
+		env["QUEEN_SYNC_SECRET"] = s.secret
+	}
 	if p.service == Ingest {
 		env["FILE_BUFFER_DIR"] = filepath.Join(s.opts.Dir, "spool")
 	}
@@ -67,6 +72,17 @@ func (s *Stack) settings(p *process, db *pgserver.Server) map[string]string {
 		env[name] = value
 	}
 	return env
+}
+
+// meshPeers are all nodes of the stack; each ignores itself.
+func (s *Stack) meshPeers() []string {
+	var peers []string
+	for _, p := range s.processes {
+		if p.meshed() {
+			peers = append(peers, "127.0.0.1:"+strconv.Itoa(p.meshPort))
+		}
+	}
+	return peers
 }
 
 // environment is the complete environment of a process.

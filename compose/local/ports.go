@@ -29,5 +29,19 @@ func choosePorts(edgePort int, processes []*process) error {
 		}
 		taken[p.port] = true
 	}
+	return chooseMeshPorts(processes, taken)
+}
+
+// chooseMeshPorts gives a port to the node of every process that has one.
+func chooseMeshPorts(processes []*process, taken map[int]bool) error {
+	for _, p := range processes {
+		for p.meshed() && (p.meshPort == 0 || taken[p.meshPort]) {
+			var err error
+			if p.meshPort, err = pgserver.FreePort(); err != nil {
+				return fmt.Errorf("choose a mesh port for %s: %w", p.name, err)
+			}
+		}
+		taken[p.meshPort] = true
+	}
 	return nil
 }

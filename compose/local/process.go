@@ -22,6 +22,7 @@ type process struct {
 	name            string // in logs: the service, with its copy's number where there are several
 	port            int
 	displaced       int // the native port that was taken, or 0
+	meshPort        int // of its node, or 0
 
 	argv []string
 	env  map[string]string
@@ -40,6 +41,9 @@ type run struct {
 }
 
 func (p *process) url() string { return "http://127.0.0.1:" + strconv.Itoa(p.port) }
+
+// meshed says whether the service has a node of the mesh.
+func (p *process) meshed() bool { return p.service == Ingest || p.service == Deliver }
 
 func (p *process) current() *run {
 	p.mu.Lock()

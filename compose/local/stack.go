@@ -32,6 +32,7 @@ type Stack struct {
 	printer   *printer
 	line      *lifeline.Lifeline
 	processes []*process
+	secret    string // of the mesh
 	dbLog     *processLog
 	up        atomic.Bool    // from healthy to the begin of Stop: only then is an end a crash
 	wg        sync.WaitGroup // collecting and watching goroutines
@@ -94,12 +95,15 @@ func (s *Stack) start(ctx context.Context) error {
 	if err := choosePorts(s.opts.EdgePort, s.processes); err != nil {
 		return err
 	}
+	var err error
+	if s.secret, err = meshSecret(s.opts.Dir); err != nil {
+		return err
+	}
 	for _, p := range s.processes {
 		if p.displaced != 0 {
 			s.note("port %d is taken, %s gets %d", p.displaced, p.name, p.port)
 		}
 	}
-	var err error
 	if s.line, err = lifeline.NewLifeline(); err != nil {
 		return err
 	}

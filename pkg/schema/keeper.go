@@ -50,6 +50,14 @@ func (k *Keeper) Ready() error {
 	return k.reason
 }
 
+// Fingerprint names what this binary works with, once Ready; before that it is empty.
+func (k *Keeper) Fingerprint() string {
+	if k.Ready() != nil {
+		return ""
+	}
+	return k.corpus.Hash
+}
+
 // Current is closed when Ready becomes nil, for components that have nothing to do before.
 func (k *Keeper) Current() <-chan struct{} { return k.current }
 

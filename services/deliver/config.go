@@ -19,6 +19,7 @@ type settings struct {
 	config.Logging
 	config.Tenancy
 	config.Auth
+	config.Mesh
 	config.Encryption
 
 	// OldTimeout and Timeout are how long a long poll waits that does not say, in ms; the older name wins when it is set.
@@ -45,6 +46,7 @@ func defaults() settings {
 		Postgres: config.NewPostgres(14),
 		Logging:  config.NewLogging(),
 		Auth:     config.NewAuth(),
+		Mesh:     config.NewMesh(),
 
 		Timeout:        30_000,
 		Mode:           wire.ModeNew,
@@ -90,6 +92,7 @@ func (s *settings) blocks(version string) []config.Block {
 		}},
 		s.Postgres.Block(),
 		s.Auth.Block(),
+		s.Mesh.Block(),
 		{Name: "flow", Attrs: []slog.Attr{
 			slog.Int64("pop_default_timeout_ms", pops.Timeout.Milliseconds()), slog.String("default_subscription_mode", pops.Mode),
 			slog.Int64("pop_wait_initial_interval_ms", int64(s.WaitInitial)), slog.Int64("pop_wait_backoff_threshold", int64(s.WaitThreshold)),

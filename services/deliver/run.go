@@ -11,6 +11,7 @@ import (
 	"queen.internal/pkg/health"
 	"queen.internal/pkg/httpd"
 	"queen.internal/pkg/logging"
+	"queen.internal/pkg/mesh"
 	"queen.internal/pkg/metrics"
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/route"
@@ -78,6 +79,7 @@ type parts struct {
 	lot          *wait.Lot
 	index        *ready.Index
 	news         *announce.Announcer
+	mesh         *mesh.Mesh
 	pops         *pop.Engine
 	acks         *ack.Service
 	returns      *giveback.Giver
@@ -97,6 +99,14 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 	}
 	p.schema = schema.NewKeeper(schema.Broker(), p.lanes.Probes, bool(s.ApplySchema), logging.For(env.Logger, "schema"))
 
+	p.mesh, err = mesh.New(mesh.Options{
+		Settings: s.Mesh, Role: string(route.Deliver), Version: env.Version, Host: s.BindAddr, PoolSize: int(s.PoolSize),
+		Fingerprint: p.schema.Fingerprint, Logger: env.Logger, Registerer: p.metrics.Registerer(),
+	})
+	if err != nil {
+		p.lanes.Close()
+		return nil, err
+	}
 	counters := measure.NewCounters(p.metrics.Registerer())
 	clockLog := logging.For(env.Logger, "clock")
 	clock := lease.NewClock(func(leap lease.Leap) {
@@ -111,8 +121,10 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 	})
 	p.index = ready.New(group.New(p.lanes.Reads), p.lot, ready.Options{
 		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap,
+		Watch: p.mesh.Watch, Unwatch: p.mesh.Unwatch,
 	})
-	p.news = announce.New(p.index)
+	p.news = announce.New(p.index, p.mesh, group.New(p.lanes.Reads))
+	p.news.Listen()
 	p.returns = giveback.New(giveback.Options{
 		Groups: store, News: p.news, Clock: clock, Leases: leases, Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout,
 		Returned: counters.Returned,
@@ -164,6 +176,7 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 func (p *parts) serve(ctx context.Context, env daemon.Env, server *httpd.Server, listening func(url string)) error {
 	g := daemon.Group{Logger: env.Logger}
 	g.Add(daemon.Component{Name: "postgres", Stop: func(context.Context) error { p.lanes.Close(); return nil }})
+	g.Add(daemon.Component{Name: "mesh", Run: p.mesh.Run})
 	g.Add(daemon.Component{Name: "schema", Run: p.schema.Run})
 	g.Add(daemon.Component{Name: "rings", Run: p.index.Run})
 	g.Add(daemon.Component{Name: "parked polls", Run: p.lot.Run})

@@ -66,7 +66,7 @@ func setupWith(t *testing.T, adjust func(*settings)) *bundle {
 func start(t *testing.T, database pg.Config, adjust func(*settings)) *process {
 	t.Helper()
 	s := defaults()
-	s.HTTP.Port, s.BindAddr, s.DrainDelay = 0, "127.0.0.1", 0
+	s.HTTP.Port, s.BindAddr, s.DrainDelay, s.SyncEnabled = 0, "127.0.0.1", 0, false
 	s.Host, s.Postgres.Port, s.User = database.Host, config.Int(database.Port), database.User
 	s.Password, s.Database = config.Secret(database.Password), database.Database
 	s.PoolSize = 6 // many tests share one server

@@ -14,6 +14,7 @@ type settings struct {
 	config.Logging
 	config.Tenancy
 	config.Auth
+	config.Mesh
 	config.Encryption
 	Push
 }
@@ -37,6 +38,7 @@ func defaults() settings {
 		Postgres: config.NewPostgres(poolSize),
 		Logging:  config.NewLogging(),
 		Auth:     config.NewAuth(),
+		Mesh:     config.NewMesh(),
 		Push: Push{
 			Committers:  config.Int(bounds.Committers),
 			QueuedBytes: config.Int(bounds.QueuedBytes),
@@ -67,6 +69,7 @@ func (s *settings) blocks(version string) []config.Block {
 		}},
 		s.Postgres.Block(),
 		s.Auth.Block(),
+		s.Mesh.Block(),
 		{Name: "engine", Attrs: []slog.Attr{
 			slog.Int("push_committers", s.committers()), slog.Int64("push_queued_bytes", int64(s.QueuedBytes)),
 		}},

@@ -12,6 +12,7 @@ import (
 	"queen.internal/pkg/health"
 	"queen.internal/pkg/httpd"
 	"queen.internal/pkg/logging"
+	"queen.internal/pkg/mesh"
 	"queen.internal/pkg/metrics"
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/route"
@@ -28,7 +29,8 @@ import (
 //	        requests                              flushes               one call each
 //	httpd ----------> httpapi > sealing > batch ----------> appendlog > store/log -----> pool > PostgreSQL
 //	  |                  |                                                                |
-//	health               +----------- schema keeper: "not yet", until it is current ------+
+//	health               |                               +-> mesh: hints to deliver       |
+//	                     +----------- schema keeper: "not yet", until it is current ------+
 //
 // Started from right to left, stopped from left to right: no new requests, then what was accepted is committed, then the
 // connections close.
@@ -60,13 +62,21 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	bounds, measured := s.bounds(), batch.NewMetrics(registry.Registerer())
 	bounds.Flushed = measured.Flushed
 	store := log.New(pool)
-	appends := appendlog.New(store, nil)
+	hints, err := mesh.New(mesh.Options{
+		Settings: s.Mesh, Role: string(route.Ingest), Version: env.Version, Host: s.BindAddr, PoolSize: int(s.PoolSize),
+		Fingerprint: keeper.Fingerprint, Logger: env.Logger, Registerer: registry.Registerer(),
+	})
+	if err != nil {
+		pool.Close()
+		return err
+	}
+	appends := appendlog.New(store, func(committed []appendlog.Announcement) { hints.Announce(appendlog.Hints(committed)...) })
 	batcher := batch.New(appends, bounds)
 	measured.Watch(batcher, appends.Remembered)
 	gate := sealing.New(keys, store.Flags, batcher.Push)
 
 	ping := func(ctx context.Context) error { return pg.Ping(ctx, pool) }
-	api := &httpapi.API{Push: gate.Push, Queues: admin.New(pool), Forget: gate.Forget, Ready: keeper.Ready, KeyPresent: keys.CanSeal()}
+	api := &httpapi.API{Push: gate.Push, Queues: admin.New(pool), Forget: gate.Forget, Changed: hints.AnnounceConfig, Ready: keeper.Ready, KeyPresent: keys.CanSeal()}
 	server, err := httpd.New(httpd.Options{
 		Role: route.Ingest, Logger: env.Logger, Metrics: registry,
 		Health: health.New(health.Options{
@@ -90,6 +100,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 		StopTimeout: s.DrainDelay.Millis() + s.ShutdownTimeout.Millis() + bounds.DrainTime + stopSlack,
 	}
 	group.Add(daemon.Component{Name: "pool", Stop: func(ctx context.Context) error { return closePool(ctx, pool) }})
+	group.Add(daemon.Component{Name: "mesh", Run: hints.Run})
 	group.Add(daemon.Component{Name: "schema", Run: keeper.Run})
 	group.Add(daemon.Component{Name: "batch", Run: batcher.Run})
 	group.Add(daemon.Component{

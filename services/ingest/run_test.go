@@ -43,7 +43,7 @@ type service struct {
 func start(t *testing.T, database pg.Config, set func(*settings)) *service {
 	t.Helper()
 	s := defaults()
-	s.HTTP.Port, s.BindAddr, s.DrainDelay = 0, "127.0.0.1", 0
+	s.HTTP.Port, s.BindAddr, s.DrainDelay, s.SyncEnabled = 0, "127.0.0.1", 0, false
 	s.Postgres.Host, s.Postgres.Port, s.Postgres.Database = database.Host, config.Int(database.Port), database.Database
 	s.User, s.Password = database.User, config.Secret(database.Password)
 	if set != nil {

@@ -213,3 +213,16 @@ func TestFind_SaysThatDeliveriesArePaused(t *testing.T) {
 		t.Errorf("with a paused queue: %+v", found)
 	}
 }
+
+func TestNames_TellsWhatExists(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	one, two := b.subscribe("one", all), b.subscribe("two", all)
+	names, err := b.group.Names(t.Context(), []int64{one.ID, two.ID, 99})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(map[int64]group.Name{one.ID: {Queue: "q", Group: "one"}, two.ID: {Queue: "q", Group: "two"}}, names); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}

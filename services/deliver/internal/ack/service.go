@@ -60,7 +60,7 @@ func (s *Service) Ack(ctx context.Context, tenant uuid.UUID, req wire.AckRequest
 			return nil, err
 		}
 		for i := range decisions {
-			s.settle(tenant, batches[i], &decisions[i], results)
+			s.settle(ctx, tenant, batches[i], &decisions[i], results)
 		}
 	}
 	s.Count(results)
@@ -134,7 +134,7 @@ var signals = [...]group.Signal{
 }
 
 // settle renders the decision on one batch, and tells who waits for its partition when that came free.
-func (s *Service) settle(tenant uuid.UUID, b *batch, d *group.AckResult, results []wire.AckResult) {
+func (s *Service) settle(ctx context.Context, tenant uuid.UUID, b *batch, d *group.AckResult, results []wire.AckResult) {
 	for i, place := range b.places {
 		r := &results[place]
 		r.Error = GroupError(d.Outcome)
@@ -153,16 +153,16 @@ func (s *Service) settle(tenant uuid.UUID, b *batch, d *group.AckResult, results
 	if b.group.Lease != nil {
 		leases = append(leases, *b.group.Lease)
 	}
-	s.Ended(tenant, group.LeaseKey{Partition: d.PartitionID, Subscription: d.SubscriptionID}, leases)
+	s.Ended(ctx, tenant, group.LeaseKey{Partition: d.PartitionID, Subscription: d.SubscriptionID}, leases)
 }
 
 // Ended says that an ack ended the lease of a cursor, which was one of leases if that is known: it is forgotten, and who
 // waits for the partition is told.
-func (s *Service) Ended(tenant uuid.UUID, cursor group.LeaseKey, leases []uuid.UUID) {
+func (s *Service) Ended(ctx context.Context, tenant uuid.UUID, cursor group.LeaseKey, leases []uuid.UUID) {
 	for _, lease := range leases {
 		s.o.Leases.Released(lease, cursor)
 	}
-	s.o.News.Freed(tenant, cursor)
+	s.o.News.Freed(ctx, tenant, cursor)
 }
 
 // NoPartition is what a client reads of an item whose partition cannot be one.

@@ -91,7 +91,7 @@ func (g *Giver) release(ctx context.Context, tenant, lease uuid.UUID, keys []gro
 		g.o.Leases.Released(lease, key)
 	}
 	if tell {
-		g.o.News.Freed(tenant, released...)
+		g.o.News.Freed(ctx, tenant, released...)
 	}
 	return len(released), nil
 }

@@ -27,6 +27,10 @@ type Options struct {
 	Timeout  time.Duration    // of a search
 	IdleDrop time.Duration    // how long a ring without users is kept
 	ClockCap func() time.Time // of the database's clock; see package lease
+
+	// Watch is told of each queue that has a ring or a pin, before anything is looked for, and Unwatch when it has none
+	// any more. They must not block. Nil: nobody is told.
+	Watch, Unwatch func(tenant uuid.UUID, queue string)
 }
 
 // queueKey names a queue.
@@ -172,6 +176,9 @@ func (x *Index) interest(key queueKey) *interest {
 	if i == nil {
 		i = &interest{rings: make(map[*Ring]struct{}), pins: make(map[*Pin]struct{})}
 		x.queues[key] = i
+		if x.options.Watch != nil {
+			x.options.Watch(key.tenant, key.queue)
+		}
 	}
 	return i
 }
@@ -183,6 +190,9 @@ func (x *Index) lose(key queueKey, r *Ring, p *Pin) {
 	delete(i.pins, p)
 	if len(i.rings) == 0 && len(i.pins) == 0 {
 		delete(x.queues, key)
+		if x.options.Unwatch != nil {
+			x.options.Unwatch(key.tenant, key.queue)
+		}
 	}
 }
 
@@ -195,6 +205,29 @@ func (x *Index) bind(r *Ring, old, subscription int64) {
 	}
 	if subscription != 0 && x.rings[r.key] == r {
 		x.subscriptions[subscription] = r
+	}
+}
+
+// FreedFor is Freed for whoever knows the group by name.
+func (x *Index) FreedFor(key Key, partition int64) {
+	x.mu.Lock()
+	r := x.rings[key]
+	var pins []*Pin
+	if i := x.queues[queueKey{key.Tenant, key.Queue}]; i != nil {
+		for p := range i.pins {
+			if p.key.group == key.Group && p.cursor.partition == partition {
+				pins = append(pins, p)
+			}
+		}
+	}
+	x.mu.Unlock()
+	for _, p := range pins {
+		if p.spot.Wake(1) > 0 {
+			return // as above
+		}
+	}
+	if r != nil {
+		r.Freed(partition)
 	}
 }
 

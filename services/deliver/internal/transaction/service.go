@@ -76,7 +76,7 @@ func (s *Service) transact(ctx context.Context, p *plan) (answer Answer, outcome
 	case done.Repeated && !bytes.Equal(done.Record.Fingerprint, p.tx.Fingerprint):
 		failure = otherRequest()
 	default:
-		s.after(p, done.Record)
+		s.after(ctx, p, done.Record)
 		if done.Repeated {
 			return Answer{Results: p.results(done.Record)}, "repeated", nil
 		}
@@ -118,9 +118,9 @@ func (s *Service) seal(g *appendlog.Group) {
 }
 
 // after tells whoever waits for a partition that it came free.
-func (s *Service) after(p *plan, record *group.BundleRecord) {
+func (s *Service) after(ctx context.Context, p *plan, record *group.BundleRecord) {
 	for i, partition := range record.FreedPartitions {
-		s.o.Acks.Ended(p.tx.Tenant, group.LeaseKey{Partition: partition, Subscription: record.FreedSubscriptions[i]}, p.named)
+		s.o.Acks.Ended(ctx, p.tx.Tenant, group.LeaseKey{Partition: partition, Subscription: record.FreedSubscriptions[i]}, p.named)
 	}
 }
 

@@ -188,13 +188,20 @@ func (s *Spot) Due(at time.Time) {
 }
 
 // Recheck asks for a recheck now, whether a poll is parked or not.
-func (s *Spot) Recheck() {
+func (s *Spot) Recheck() { s.RecheckIn(0) }
+
+// RecheckIn asks for a recheck at that time from now, or before.
+func (s *Spot) RecheckIn(pause time.Duration) {
 	l := s.lot
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	at := time.Now().Add(pause)
+	if s.forced && !s.next.IsZero() && s.next.Before(at) {
+		return
+	}
 	s.forced = true
 	if !s.checking { // otherwise another follows the one under way, which may have looked too early
-		s.next = time.Now()
+		s.next = at
 		l.reschedule(s)
 	}
 }

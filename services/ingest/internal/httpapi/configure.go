@@ -55,6 +55,7 @@ func (a *API) change(c *gin.Context, request wire.ConfigureRequest) ([]byte, err
 	if err != nil {
 		return nil, explained("configure the queue", err)
 	}
+	a.Changed(httpd.Tenant(c), request.Queue, false)
 	answer := make([]byte, 0, optionBytes+2*len(request.Queue))
 	return wire.AppendConfigured(answer, &wire.Configured{ID: configured.ID, Queue: request.Queue, Options: configured.Options}), nil
 }

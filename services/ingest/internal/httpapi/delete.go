@@ -41,5 +41,6 @@ func (a *API) remove(c *gin.Context, name string) (existed bool, err error) {
 	existed, err = a.Queues.Delete(ctx, tenant, name)
 	// Also when the answer was lost: it is cheap, and what comes under the name may be another queue.
 	a.Forget(tenant, name)
+	a.Changed(tenant, name, true)
 	return existed, explained("delete the queue", err)
 }

@@ -19,6 +19,8 @@ type API struct {
 	Queues *admin.Store
 	// Forget drops what is remembered of a queue; see sealing.Gate.
 	Forget func(tenant uuid.UUID, name string)
+	// Changed is told of each queue that was configured or deleted, after the commit.
+	Changed func(tenant uuid.UUID, name string, deleted bool)
 	// Ready is nil while the database has the schema this binary needs; else it is why not.
 	Ready func() error
 	// KeyPresent says that this server can encrypt payloads.
