@@ -131,8 +131,8 @@ const (
 	// transactionTimeout bounds one transaction with all its repetitions; a stop waits as long for what is in flight.
 	transactionTimeout = 10 * time.Second
 
-	// searchers is how many searches for parked polls run at once.
-	searchers = 4
+	// searchers is how many searches for parked polls run at once. They share their questions and so their connections.
+	searchers = 256
 
 	// leaseCursors bounds the lease registry: about 20 MB when full.
 	leaseCursors = 200_000

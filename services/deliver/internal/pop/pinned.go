@@ -31,7 +31,7 @@ func (c *call) pinned(ctx context.Context, pin *ready.Pin, known **group.Pinned)
 				return err
 			}
 			*known = &found
-			pin.Known(found.ID, found.PartitionID)
+			pin.Known(found.Ref, found.PartitionID)
 		}
 		result, err := c.claim(ctx, (*known).Ref, []int64{(*known).PartitionID})
 		if err != nil {

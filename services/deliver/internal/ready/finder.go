@@ -55,6 +55,11 @@ type question struct {
 	err   error
 }
 
+// due is when the lease of a candidate that has one ends, by our own clock. The claim compares strictly.
+func (q *question) due(c group.Candidate) time.Time {
+	return q.asked.Add(c.Until.Sub(q.clock) + time.Millisecond)
+}
+
 func newFinder(store Store, options Options, onFall func()) *finder {
 	f := &finder{store: store, timeout: options.Timeout, clockCap: options.ClockCap, onFall: onFall}
 	f.looks.wake, f.walks.wake = make(chan struct{}, lookers), make(chan struct{}, 1)

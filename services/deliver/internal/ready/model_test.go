@@ -43,6 +43,7 @@ type database struct {
 	walked       int    // partitions, by all searches
 	hesitates    int    // how many halves of a call a push takes from its clock to its commit
 	moves        int64
+	skew         time.Duration      // of the clock
 	transactions int64              // number of the next one
 	open         map[int64]struct{} // those under way
 }
@@ -50,6 +51,7 @@ type database struct {
 type partition struct {
 	written   time.Time // by the clock of the last push
 	messages  int
+	leases    int
 	leased    time.Time // until; zero: not
 	hidden    time.Time // until; zero: not
 	changed   time.Time
@@ -138,10 +140,21 @@ func (d *database) push(id int64) {
 	d.change(p)
 }
 
-func (d *database) ack(id int64, completed bool) {
+// holder is the number of the partition's last lease.
+func (d *database) holder(id int64) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.at(id).leases
+}
+
+// ack does nothing under a lease that is not the last or has expired.
+func (d *database) ack(id int64, lease int, completed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.at(id)
+	if p.leases != lease || !p.leased.After(time.Now()) {
+		return
+	}
 	p.leased = time.Time{}
 	if completed {
 		p.messages--
@@ -188,7 +201,7 @@ func (d *database) Rejoin(_ context.Context, _ uuid.UUID, name, _ string, start 
 
 // Find implements Store. All answers are of one moment.
 func (d *database) Find(ctx context.Context, searches []group.Search, limit int, _ time.Time) ([]group.Found, group.Snapshot, error) {
-	snapshot := group.Snapshot{Asked: time.Now()}
+	snapshot := group.Snapshot{Asked: time.Now().Add(d.skew)}
 	d.half()
 	d.mu.Lock()
 	d.searches++
@@ -289,6 +302,7 @@ func (d *database) claim(t Taking, lease time.Duration) group.ClaimResult {
 		default:
 			c.Verdict, c.Until = group.Took, now.Add(lease)
 			p.leased = c.Until
+			p.leases++
 			d.change(p)
 		}
 		result.Claims = append(result.Claims, c)
@@ -410,9 +424,9 @@ func TestRing_PopNeverMissesWhatWasThereBefore(t *testing.T) {
 							if missed := s.db.missed(came); missed != 0 {
 								fault.Store(fmt.Sprintf("a pop left partition %d behind", missed))
 							}
-						} else if random.IntN(3) > 0 { // otherwise it dies, and the lease expires
+						} else if lease := s.db.holder(id); random.IntN(3) > 0 { // otherwise it dies, and the lease expires
 							time.Sleep(time.Duration(random.Int64N(int64(unit))))
-							s.db.ack(id, random.IntN(2) == 0)
+							s.db.ack(id, lease, random.IntN(2) == 0)
 							s.index.Freed(s.db.subscription, id)
 						}
 						s.index.Release(ring)
@@ -453,12 +467,13 @@ func TestRing_NobodySleepsBesideWork(t *testing.T) {
 						if id == 0 {
 							continue
 						}
+						lease := s.db.holder(id)
 						time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
 						completed := random.IntN(2) == 0
 						if completed {
 							delivered.Add(1)
 						}
-						s.db.ack(id, completed)
+						s.db.ack(id, lease, completed)
 						s.index.Freed(s.db.subscription, id)
 					}
 				})

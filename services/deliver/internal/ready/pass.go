@@ -99,7 +99,7 @@ func (r *Ring) offer(q *question, backstop bool) (stuck int64, fit bool) {
 	fit = true
 	for _, c := range q.found.Candidates {
 		n := r.entries.byID[c.Partition]
-		due := q.asked.Add(c.Until.Sub(q.clock) + time.Millisecond) // when there is a lease; the claim compares strictly
+		due := q.due(c)
 		switch {
 		case n == nil && c.Until.IsZero():
 			if !r.entries.add(c.Partition) && (fit || c.Partition < stuck) {

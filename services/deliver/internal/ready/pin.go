@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"queen.internal/pkg/store/group"
 	"queen.internal/services/deliver/internal/wait"
 )
 
@@ -15,8 +16,12 @@ type pinKey struct {
 	queue, partition, group string
 }
 
+// contactPause is how long the backstop takes an empty answer at its word before it has a poll try: the partition may be
+// another one by now.
+const contactPause = 10 * time.Second
+
 // Pin is where the polls park that want one partition and no other. There is nothing to remember about it: a claim of
-// one row tells all, so the backstop wakes one poll, which tries.
+// one row tells all, so the backstop wakes one poll, which tries, once the partition has something or may be another one.
 type Pin struct {
 	key   pinKey
 	index *Index
@@ -25,6 +30,8 @@ type Pin struct {
 	// Guarded by the index's mutex.
 	users  int
 	cursor cursorKey // zero until it is known that the partition exists
+	ref    group.Ref // the subscription
+	tried  time.Time // when the backstop last had a poll try
 }
 
 // Pin returns the pin of a partition and a group. It must be given back by Unpin.
@@ -61,8 +68,8 @@ func (x *Index) Unpin(p *Pin) {
 func (p *Pin) Spot() *wait.Spot { return p.spot }
 
 // Known notes which cursor the pin means.
-func (p *Pin) Known(subscription, partition int64) {
-	cursor := cursorKey{subscription, partition}
+func (p *Pin) Known(subscription group.Ref, partition int64) {
+	cursor := cursorKey{subscription.ID, partition}
 	x := p.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -72,7 +79,7 @@ func (p *Pin) Known(subscription, partition int64) {
 	if x.cursors[p.cursor] == p {
 		delete(x.cursors, p.cursor)
 	}
-	p.cursor = cursor
+	p.cursor, p.ref = cursor, subscription
 	x.cursors[cursor] = p
 }
 
@@ -80,7 +87,34 @@ func (p *Pin) Known(subscription, partition int64) {
 func (p *Pin) Due(time.Time) { p.spot.Wake(1) }
 
 // Recheck implements wait.Source.
-func (p *Pin) Recheck(context.Context) error {
-	p.spot.Wake(1)
+func (p *Pin) Recheck(ctx context.Context) error {
+	x, now := p.index, time.Now()
+	x.mu.Lock()
+	partition, ref := p.cursor.partition, p.ref
+	try := partition == 0 || now.Sub(p.tried) >= contactPause
+	if try {
+		p.tried = now
+	}
+	x.mu.Unlock()
+	if try {
+		p.spot.Wake(1)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, x.options.Timeout)
+	defer cancel()
+	answer, err := x.finder.find(ctx, group.Search{
+		Subscription: ref, From: group.WrittenSince(now.Add(farAway)), Since: now.Add(farAway), Known: []int64{partition},
+	})
+	switch {
+	case err != nil:
+		return err
+	case answer.found.Gone:
+		p.spot.Wake(1)
+	case len(answer.found.Candidates) == 0: // or its deliveries are stopped
+	case answer.found.Candidates[0].Until.IsZero():
+		p.spot.Wake(1)
+	default:
+		p.spot.Due(answer.due(answer.found.Candidates[0]))
+	}
 	return nil
 }

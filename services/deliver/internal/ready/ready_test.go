@@ -424,7 +424,7 @@ func TestFreed_WakesWhoWaitsForThatPartitionFirst(t *testing.T) {
 		r := s.ring(t)
 		returned(r, r.Take(1), group.Took, time.Hour)
 		pin := s.index.Pin(orders.Tenant, orders.Queue, "one", orders.Group)
-		pin.Known(1, 1)
+		pin.Known(group.Ref{ID: 1}, 1)
 		pinned, wild := parked(t, pin.Spot()), parked(t, r.Spot())
 		s.index.Freed(1, 1)
 		synctest.Wait()
@@ -450,7 +450,7 @@ func TestWake_ReachesOnlyWhoTakesFromTheQueue(t *testing.T) {
 		ring := s.ring(t)
 		unknown := s.index.Pin(orders.Tenant, orders.Queue, "not yet there", orders.Group)
 		elsewhere := s.index.Pin(orders.Tenant, orders.Queue, "another", orders.Group)
-		elsewhere.Known(1, 2)
+		elsewhere.Known(group.Ref{ID: 1}, 2)
 		discovery := s.index.Discovery(orders.Tenant, "orders", "", "other group", all)
 		if err := discovery.Discover(t.Context()); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,19 @@ type Intervals struct {
 	Max        time.Duration
 }
 
+// togetherMax is how much earlier than planned a recheck may be for the sake of company.
+const togetherMax = 250 * time.Millisecond
+
+// together moves the time of a recheck after such a pause to where others are made, a little earlier: a thousand rechecks at
+// four moments of a second cost a few questions, each by itself costs one.
+func (l *Lot) together(at time.Time, pause time.Duration) time.Time {
+	grain := min(pause/4, togetherMax)
+	if grain <= 0 {
+		return at
+	}
+	return l.begun.Add(at.Sub(l.begun) / grain * grain)
+}
+
 // pause is how long to wait before the round after that many empty ones.
 func (i Intervals) pause(emptyRounds int) time.Duration {
 	pause := float64(i.Initial)
@@ -32,7 +45,7 @@ func (i Intervals) pause(emptyRounds int) time.Duration {
 // Options are the bounds of a Lot.
 type Options struct {
 	MaxParked int // polls parked at once
-	Workers   int // rechecks at once; each may hold one database connection
+	Workers   int // rechecks at once: those made together share their questions
 	Intervals Intervals
 	Logger    *slog.Logger
 }
@@ -49,6 +62,7 @@ type Source interface {
 // Lot is every parked poll of the process. Its methods are safe for concurrent use.
 type Lot struct {
 	options Options
+	begun   time.Time     // what moments are counted from; another in each process
 	kick    chan struct{} // the schedule has a new earliest time
 
 	mu       sync.Mutex
@@ -60,7 +74,7 @@ type Lot struct {
 
 // New returns a Lot. Nothing is looked for until it runs.
 func New(options Options) *Lot {
-	return &Lot{options: options, kick: make(chan struct{}, 1)}
+	return &Lot{options: options, begun: time.Now(), kick: make(chan struct{}, 1)}
 }
 
 // Parked is how many polls are parked.
@@ -167,7 +181,8 @@ func (l *Lot) recheck(ctx context.Context, spot *Spot) {
 	}
 	spot.next = time.Now()
 	if !spot.forced {
-		spot.next = spot.next.Add(l.options.Intervals.pause(spot.empty))
+		pause := l.options.Intervals.pause(spot.empty)
+		spot.next = l.together(spot.next.Add(pause), pause)
 	}
 	l.reschedule(spot)
 }

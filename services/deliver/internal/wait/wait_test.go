@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
@@ -241,10 +240,50 @@ func TestBackstop_PaceIsTheContracts(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second) // the second half without polls
 		ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-		want := []time.Duration{ms(100), ms(200), ms(300), ms(500), ms(900), ms(1700), ms(2700), ms(3700)}
+		longest := []time.Duration{ms(100), ms(100), ms(100), ms(200), ms(400), ms(800), ms(1000), ms(1000)}
 		got, _ := y.src.asked()
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
+		if len(got) < len(longest) || len(got) > len(longest)+1 {
+			t.Fatalf("looked %d times, at %v", len(got), got)
+		}
+		var before time.Duration
+		for i, most := range longest { // or up to a quarter less, for company
+			if pause := got[i] - before; pause > most || pause < most*3/4 {
+				t.Errorf("pause %d is %v, want about %v", i, pause, most)
+			}
+			before = got[i]
+		}
+	})
+}
+
+// Spots at which polls came to park at any time are looked at together once they are idle.
+func TestBackstop_IdleSpotsAreLookedAtTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first := open(t, 1000)
+		defer first.stop()
+		sources := []*source{first.src}
+		for range 99 {
+			time.Sleep(7 * time.Millisecond)
+			src := &source{began: first.src.began}
+			spot := first.Spot(src)
+			sources = append(sources, src)
+			go func() {
+				if _, err := spot.Park(t.Context(), new(Poll), spot.Version(), time.Now().Add(time.Minute), nil); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		first.park(t.Context(), new(Poll), time.Minute)
+		time.Sleep(time.Minute)
+		moments := map[time.Duration]bool{}
+		for _, src := range sources {
+			asked, _ := src.asked()
+			for _, at := range asked[len(asked)-10:] {
+				moments[at.Truncate(time.Millisecond)%time.Second] = true
+			}
+		}
+		if len(moments) > 4 {
+			t.Errorf("rechecks are made at %d moments of a second", len(moments))
 		}
 	})
 }
