@@ -24,6 +24,9 @@
 // Unavailable. An error that is the input's fault, or a partition that stays locked, is met by appending group by group,
 // so that it fails alone.
 //
+// Replay makes the same of one message and its dead letter: the same tag, the same look under the lock. The letter is
+// locked after the partition and before anything is written, and it leaves in the commit that brings the message.
+//
 // # Concurrency
 //
 // Append starts no goroutine and may be called concurrently; two calls with the same partition are ordered by its row

@@ -68,6 +68,8 @@ var Table = []Row{
 	{"message_get", "GET", "/api/v1/messages/:partitionId/:transactionId", Console, ReadOnly, true, ClassManage},
 	{"dlq_list", "GET", "/api/v1/dlq", Console, ReadOnly, true, ClassManage},
 	{"dlq_purge", "DELETE", "/api/v1/dlq", Deliver, Admin, true, ClassManage},
+	{"message_retry", "POST", "/api/v1/messages/:partitionId/:transactionId/retry", Ingest, ReadWrite, true, ClassManage},
+	{"dlq_replay", "POST", "/api/v1/dlq/:id/replay", Ingest, ReadWrite, true, ClassManage},
 	{"message_delete", "DELETE", "/api/v1/messages/:partitionId/:transactionId", Deliver, ReadWrite, true, ClassManage},
 	{"queue_depth", "GET", "/api/v1/resources/queues/:queue/depth", Deliver, ReadOnly, true, ClassManage},
 	{"group_delete", "DELETE", "/api/v1/consumer-groups/:group", Deliver, Admin, true, ClassManage},

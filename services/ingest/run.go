@@ -18,9 +18,11 @@ import (
 	"queen.internal/pkg/route"
 	"queen.internal/pkg/schema"
 	"queen.internal/pkg/store/admin"
+	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/store/log"
 	"queen.internal/services/ingest/internal/batch"
 	"queen.internal/services/ingest/internal/httpapi"
+	"queen.internal/services/ingest/internal/replay"
 	"queen.internal/services/ingest/internal/sealing"
 )
 
@@ -76,7 +78,10 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	gate := sealing.New(keys, store.Flags, batcher.Push)
 
 	ping := func(ctx context.Context) error { return pg.Ping(ctx, pool) }
-	api := &httpapi.API{Push: gate.Push, Queues: admin.New(pool), Forget: gate.Forget, Changed: hints.AnnounceConfig, Ready: keeper.Ready, KeyPresent: keys.CanSeal()}
+	api := &httpapi.API{
+		Push: gate.Push, Queues: admin.New(pool), Forget: gate.Forget, Changed: hints.AnnounceConfig, Ready: keeper.Ready, KeyPresent: keys.CanSeal(),
+		DeadLetters: deadletter.New(pool), Replays: &replay.Mover{Log: appends, Flags: store.Flags, Keys: keys},
+	}
 	server, err := httpd.New(httpd.Options{
 		Role: route.Ingest, Logger: env.Logger, Metrics: registry,
 		Health: health.New(health.Options{

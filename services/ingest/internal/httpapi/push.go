@@ -9,7 +9,9 @@ import (
 
 	"queen.internal/pkg/httpd"
 	"queen.internal/pkg/store/admin"
+	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/wire"
+	"queen.internal/services/ingest/internal/replay"
 	"queen.internal/services/ingest/internal/sealing"
 )
 
@@ -21,6 +23,9 @@ type API struct {
 	Forget func(tenant uuid.UUID, name string)
 	// Changed is told of each queue that was configured or deleted, after the commit.
 	Changed func(tenant uuid.UUID, name string, deleted bool)
+
+	DeadLetters *deadletter.Store
+	Replays     *replay.Mover
 	// Ready is nil while the database has the schema this binary needs; else it is why not.
 	Ready func() error
 	// KeyPresent says that this server can encrypt payloads.
@@ -33,6 +38,9 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 		"push":         a.push,
 		"configure":    a.configure,
 		"queue_delete": a.deleteQueue,
+
+		"message_retry": a.retryMessage,
+		"dlq_replay":    a.replayDeadLetter,
 	}
 }
 
