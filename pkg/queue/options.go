@@ -30,6 +30,7 @@ type Options struct {
 	RetentionSinkHold           *string // name of a consumer that retention waits for
 	RetentionSinkHoldMaxSeconds *int32  // 60 to 31536000
 	DeliveryLimit               *int32  // deliveries to one group before a message is given up; 0: any number, else at least 2
+	RedeliveryDelaySeconds      *int32  // how long a nacked message, and what is behind it, waits; 0 to 86400
 }
 
 // DefaultOptions are the options of a queue that configure creates, and what null restores. A queue that a push or a pop
@@ -45,7 +46,7 @@ func DefaultOptions() Options {
 		EncryptionEnabled: new(false), MaxWaitSeconds: new(int32(0)), MinPopWaitMillis: new(int32(0)),
 		DedupWindowSeconds: new(int32(3600)),
 		RetentionSinkHold:  new(""), RetentionSinkHoldMaxSeconds: new(int32(604800)),
-		DeliveryLimit: new(int32(0)),
+		DeliveryLimit: new(int32(0)), RedeliveryDelaySeconds: new(int32(0)),
 	}
 }
 
@@ -57,6 +58,8 @@ const (
 	maxMinPopWaitMillis = 60_000
 	minSinkHoldSeconds  = 60
 	maxSinkHoldSeconds  = 31_536_000
+
+	maxRedeliveryDelaySeconds = 86_400
 )
 
 var sinkName = regexp.MustCompile(`^[A-Za-z0-9._-]{0,64}$`)
@@ -85,6 +88,9 @@ func (o *Options) Settle() error {
 	}
 	if n := o.DeliveryLimit; n != nil && *n != 0 && *n < 2 {
 		return Invalid("deliveryLimit", "deliveryLimit is neither 0 (off) nor at least 2")
+	}
+	if n := o.RedeliveryDelaySeconds; n != nil && (*n < 0 || *n > maxRedeliveryDelaySeconds) {
+		return Invalid("redeliveryDelaySeconds", fmt.Sprintf("redeliveryDelaySeconds is not between 0 and %d", maxRedeliveryDelaySeconds))
 	}
 	return nil
 }

@@ -18,11 +18,13 @@ func TestSettledOptionsAreWithinTheirBounds(t *testing.T) {
 		o := queue.Options{
 			MinPopWaitMillis: number("wait"), DedupWindowSeconds: number("window"), DeliveryLimit: number("limit"),
 			RetentionSinkHoldMaxSeconds: number("hold"), LeaseSeconds: number("lease"),
+			RedeliveryDelaySeconds: number("delay"),
 		}
 		given := o
 		if err := o.Settle(); err != nil {
-			limit, hold := given.DeliveryLimit, given.RetentionSinkHoldMaxSeconds
-			if queue.KindOf(err) != queue.KindInvalid || (limit == nil || *limit == 0 || *limit >= 2) && (hold == nil || *hold >= 60 && *hold <= 31_536_000) {
+			limit, hold, delay := given.DeliveryLimit, given.RetentionSinkHoldMaxSeconds, given.RedeliveryDelaySeconds
+			if queue.KindOf(err) != queue.KindInvalid || (limit == nil || *limit == 0 || *limit >= 2) && (hold == nil || *hold >= 60 && *hold <= 31_536_000) &&
+				(delay == nil || *delay >= 0 && *delay <= 86_400) {
 				t.Fatalf("refused: %v", err)
 			}
 			return
@@ -35,6 +37,9 @@ func TestSettledOptionsAreWithinTheirBounds(t *testing.T) {
 		}
 		if n := o.DeliveryLimit; n != nil && (*n < 0 || *n == 1) {
 			t.Fatalf("limit of %v", *n)
+		}
+		if n := o.RedeliveryDelaySeconds; n != nil && (*n < 0 || *n > 86_400) {
+			t.Fatalf("delay of %v", *n)
 		}
 		if o.LeaseSeconds != given.LeaseSeconds {
 			t.Fatal("the lease was touched")

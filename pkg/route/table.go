@@ -54,6 +54,10 @@ var Table = []Row{
 	{"push", "POST", "/api/v1/push", Ingest, WriteOnly, true, ClassPush},
 	{"configure", "POST", "/api/v1/configure", Ingest, ReadWrite, true, ClassManage},
 	{"queue_delete", "DELETE", "/api/v1/resources/queues/:queue", Ingest, Admin, true, ClassManage},
+	{"queue_pause", "POST", "/api/v1/resources/queues/:queue/pause", Deliver, ReadWrite, true, ClassManage},
+	{"queue_resume", "POST", "/api/v1/resources/queues/:queue/resume", Deliver, ReadWrite, true, ClassManage},
+	{"group_pause", "POST", "/api/v1/consumer-groups/:group/queues/:queue/pause", Deliver, ReadWrite, true, ClassManage},
+	{"group_resume", "POST", "/api/v1/consumer-groups/:group/queues/:queue/resume", Deliver, ReadWrite, true, ClassManage},
 
 	{"pop_discover", "GET", "/api/v1/pop", Deliver, ReadWrite, true, ClassPop},
 	{"pop_queue", "GET", "/api/v1/pop/queue/:queue", Deliver, ReadWrite, true, ClassPop},

@@ -43,6 +43,7 @@ var optionKeys = []struct {
 	{"retentionSinkHold", func(o *queue.Options) any { return &o.RetentionSinkHold }},
 	{"retentionSinkHoldMaxSeconds", func(o *queue.Options) any { return &o.RetentionSinkHoldMaxSeconds }},
 	{"deliveryLimit", func(o *queue.Options) any { return &o.DeliveryLimit }},
+	{"redeliveryDelaySeconds", func(o *queue.Options) any { return &o.RedeliveryDelaySeconds }},
 }
 
 // labelKeys are the two options that may also stand beside the options object.

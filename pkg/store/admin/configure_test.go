@@ -74,7 +74,7 @@ func distinct() queue.Options {
 		WindowBufferSeconds: new(int32(108)), RetentionSeconds: new(int32(109)), CompletedRetentionSeconds: new(int32(110)),
 		RetentionEnabled: new(true), EncryptionEnabled: new(true), MaxWaitSeconds: new(int32(111)), MinPopWaitMillis: new(int32(112)),
 		DedupWindowSeconds: new(int32(113)), RetentionSinkHold: new("s"), RetentionSinkHoldMaxSeconds: new(int32(114)),
-		DeliveryLimit: new(int32(115)),
+		DeliveryLimit: new(int32(115)), RedeliveryDelaySeconds: new(int32(116)),
 	}
 }
 
@@ -106,7 +106,7 @@ func TestConfigure_StoresEachOptionInItsOwnColumn(t *testing.T) {
 	// By the names that procedures and other services read.
 	rows, err := b.pool.Query(t.Context(), `SELECT priority, lease_seconds, retry_limit, retry_delay_ms, max_size, ttl_seconds, delayed_processing_seconds,
 		window_buffer_seconds, retention_seconds, completed_retention_seconds, max_wait_seconds, min_pop_wait_ms, dedup_window_seconds,
-		retention_sink_hold_max_seconds, delivery_limit, namespace, task, retention_sink_hold, dead_letter_queue, dead_letter_after_retries,
+		retention_sink_hold_max_seconds, delivery_limit, redelivery_delay_seconds, namespace, task, retention_sink_hold, dead_letter_queue, dead_letter_after_retries,
 		retention_enabled, encryption_enabled FROM queen.queues`)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestConfigure_StoresEachOptionInItsOwnColumn(t *testing.T) {
 	}
 	want := []any{
 		int32(101), int32(102), int32(103), int32(104), int32(105), int32(106), int32(107), int32(108), int32(109), int32(110), int32(111),
-		int32(112), int32(113), int32(114), int32(115), "n", "t", "s", false, false, true, true,
+		int32(112), int32(113), int32(114), int32(115), int32(116), "n", "t", "s", false, false, true, true,
 	}
 	if diff := cmp.Diff(want, row); diff != "" {
 		t.Error(diff)
@@ -250,7 +250,7 @@ func incompressible(size int) string {
 func TestConfigure_TheTableRefusesWhatNobodySettled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for _, change := range []queue.Options{{DeliveryLimit: new(int32(1))}, {DeliveryLimit: new(int32(-3))}, {MinPopWaitMillis: new(int32(60001))}} {
+	for _, change := range []queue.Options{{DeliveryLimit: new(int32(1))}, {DeliveryLimit: new(int32(-3))}, {MinPopWaitMillis: new(int32(60001))}, {RedeliveryDelaySeconds: new(int32(-1))}, {RedeliveryDelaySeconds: new(int32(86401))}} {
 		if _, err := b.store.Configure(t.Context(), queue.DefaultTenant, "q", change); queue.KindOf(err) != queue.KindInternal || err == nil {
 			t.Errorf("%+v is %v", change, err)
 		}

@@ -38,12 +38,14 @@ const (
 	Gone                         // the partition, the queue or the subscription no longer exists
 	Exhausted                    // the head is due for the dead letters and could not be filed now; see ClaimResult.Err
 	Alone                        // the head must be delivered alone, and this pop has others already
+	Paused                       // deliveries of the queue, or to the group, are stopped
 )
 
-// The procedure's own codes for what Claim turns into Took with Alone, and into Alone.
+// The procedure's own codes for what Claim turns into Took with Alone, into Alone and into Paused.
 const (
 	tookAlone Verdict = 8
 	waits     Verdict = 9
+	stopped   Verdict = 10
 )
 
 // ClaimRequest is one pop's wish. LeaseSeconds 0 takes the queue's lease time.
@@ -81,7 +83,7 @@ type ClaimResult struct {
 
 const claimSQL = `SELECT partition_id, verdict, coalesce(first_offset, 0), coalesce(last_offset, 0), coalesce(attempt, 0),
 	until, partition_uid, coalesce(partition_name, ''), clock
-FROM queen.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true)`
+FROM queen.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, true)`
 
 // claimRounds bounds the calls of one Claim: others may make more heads due meanwhile.
 const claimRounds = 4
@@ -159,6 +161,8 @@ func (s *Store) claimOnce(ctx context.Context, req *ClaimRequest) (ClaimResult, 
 			c.Verdict, c.Alone = Took, true
 		case waits:
 			c.Verdict, c.First = Alone, 0
+		case stopped:
+			c.Verdict = Paused
 		}
 		return c, err
 	})

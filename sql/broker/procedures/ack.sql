@@ -49,7 +49,7 @@ BEGIN
     FOR v_group IN
         SELECT w.place::integer AS place, w.lease, w.n, coalesce(w.name, p_group) AS name, (sum(w.n) OVER (ORDER BY w.place) - w.n)::integer AS before,
                CASE WHEN q.id IS NOT NULL THEN p.id END AS partition_id, q.id AS queue_id, s.id AS subscription_id,
-               q.retry_limit, q.dead_letter_queue OR q.dead_letter_after_retries AS dead_letters
+               q.retry_limit, q.redelivery_delay_seconds AS delay, q.dead_letter_queue OR q.dead_letter_after_retries AS dead_letters
         FROM unnest(p_partitions, p_leases, p_counts, p_groups) WITH ORDINALITY AS w(uid, lease, n, name, place)
         LEFT JOIN queen.partitions p ON p.uid = w.uid
         LEFT JOIN queen.queues q ON q.id = p.queue_id AND q.tenant = p_tenant AND q.deleted_at IS NULL
@@ -136,10 +136,12 @@ BEGIN
             SET committed = ack.committed_offset, batch_end = NULL, lease_id = NULL, lease_expires_at = NULL,
                 retry_count = v_cursor.retry_count, completed_lease_id = v_cursor.lease_id,
                 attempt = CASE WHEN ack.committed_offset >= v_cursor.batch_end THEN 0 ELSE c.attempt END,
+                not_before = CASE WHEN ack.committed_offset < v_decision.stop_offset AND v_group.delay > 0 -- given back by a nack
+                                  THEN clock_timestamp() + make_interval(secs => v_group.delay) END,
                 delivered_end = greatest(c.delivered_end, c.batch_end)
             WHERE c.subscription_id = v_group.subscription_id AND c.partition_id = v_group.partition_id;
         ELSIF committed_offset > v_cursor.committed THEN
-            UPDATE queen.cursors c SET committed = ack.committed_offset
+            UPDATE queen.cursors c SET committed = ack.committed_offset, not_before = NULL
             WHERE c.subscription_id = v_group.subscription_id AND c.partition_id = v_group.partition_id;
         END IF;
         RETURN NEXT;

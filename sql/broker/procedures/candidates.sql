@@ -1,5 +1,6 @@
--- candidates is a page of the partitions where a group may find work: something lies past its cursor and no lease is
--- live. Only claim decides; delays and windows are not looked at here. While the queue or the group is paused there is none.
+-- candidates is a page of the partitions where a group may find work: something lies past its cursor, no lease is live and
+-- no nack has the head wait. Only claim decides; delays and windows are not looked at here. While the queue or the group is
+-- paused there are none.
 --
 -- Callers: the group store.
 -- Input:   p_after is the last partition of the page before, 0 for the first page; p_clock_cap as in claim.
@@ -17,6 +18,7 @@ LANGUAGE sql STABLE AS $$
       AND p.id > p_after
       AND p.last_offset >= greatest(coalesce(c.committed, -1) + 1, p.log_start)
       AND (c.lease_expires_at IS NULL OR c.lease_expires_at <= least(clock_timestamp(), p_clock_cap))
+      AND (c.not_before IS NULL OR c.not_before <= least(clock_timestamp(), p_clock_cap))
     ORDER BY p.queue_id, p.id
     LIMIT p_limit
 $$;

@@ -97,6 +97,10 @@ BEGIN
             verdict := 2; first_offset := NULL; RETURN NEXT; CONTINUE;
         END IF;
 
+        IF v_cursor.not_before > v_now THEN
+            verdict := 5; until := v_cursor.not_before; first_offset := NULL; RETURN NEXT; CONTINUE; -- it was nacked
+        END IF;
+
         -- What lay behind a head that was delivered has been delivered once, too.
         v_attempt := CASE WHEN v_cursor.head_offset = first_offset THEN v_cursor.attempt + 1
                           WHEN first_offset <= greatest(v_cursor.delivered_end, v_cursor.batch_end) AND v_queue.delivery_limit > 0 THEN 2 ELSE 1 END;
@@ -123,13 +127,13 @@ BEGIN
             attempt := 1;
             UPDATE queen.cursors c
             SET committed = claim.last_offset, batch_end = NULL, lease_id = NULL, lease_expires_at = NULL,
-                head_offset = NULL, attempt = 0, retry_count = 0, delivered_end = greatest(c.delivered_end, c.batch_end), alone = 0
+                head_offset = NULL, attempt = 0, retry_count = 0, delivered_end = greatest(c.delivered_end, c.batch_end), alone = 0, not_before = NULL
             WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;
         ELSE
             attempt := v_attempt; until := clock + make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds));
             UPDATE queen.cursors c
             SET batch_end = claim.last_offset, lease_id = p_lease, lease_expires_at = claim.until,
-                head_offset = claim.first_offset, attempt = claim.attempt, delivered_end = greatest(c.delivered_end, c.batch_end),
+                head_offset = claim.first_offset, attempt = claim.attempt, delivered_end = greatest(c.delivered_end, c.batch_end), not_before = NULL,
                 alone = CASE WHEN NOT v_again THEN 0 WHEN c.head_offset = claim.first_offset THEN c.alone + 1 ELSE 1 END
             WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;
         END IF;

@@ -7,6 +7,9 @@
 -- Answer:  the queue's row, with what is in force now.
 -- Locks:   the queue's row FOR NO KEY UPDATE, held to the end: it waits for partitions that are being created in the queue
 --          and for groups that are being registered. Of two calls at once the second changes what the first left.
+DROP FUNCTION IF EXISTS queen.configure_queue(
+    uuid, text, text, text, integer, integer, integer, integer, integer, integer, boolean, boolean, integer, integer, integer, integer,
+    boolean, boolean, integer, integer, integer, text, integer, integer);
 CREATE OR REPLACE FUNCTION queen.configure_queue(
     p_tenant uuid, p_queue text,
     p_namespace text DEFAULT NULL, p_task text DEFAULT NULL,
@@ -18,7 +21,8 @@ CREATE OR REPLACE FUNCTION queen.configure_queue(
     p_retention_enabled boolean DEFAULT NULL, p_encryption_enabled boolean DEFAULT NULL,
     p_max_wait_seconds integer DEFAULT NULL, p_min_pop_wait_ms integer DEFAULT NULL,
     p_dedup_window_seconds integer DEFAULT NULL, p_retention_sink_hold text DEFAULT NULL,
-    p_retention_sink_hold_max_seconds integer DEFAULT NULL, p_delivery_limit integer DEFAULT NULL)
+    p_retention_sink_hold_max_seconds integer DEFAULT NULL, p_delivery_limit integer DEFAULT NULL,
+    p_redelivery_delay_seconds integer DEFAULT NULL)
 RETURNS queen.queues
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -52,7 +56,8 @@ BEGIN
             dedup_window_seconds = coalesce(p_dedup_window_seconds, q.dedup_window_seconds),
             retention_sink_hold = coalesce(p_retention_sink_hold, q.retention_sink_hold),
             retention_sink_hold_max_seconds = coalesce(p_retention_sink_hold_max_seconds, q.retention_sink_hold_max_seconds),
-            delivery_limit = coalesce(p_delivery_limit, q.delivery_limit)
+            delivery_limit = coalesce(p_delivery_limit, q.delivery_limit),
+            redelivery_delay_seconds = coalesce(p_redelivery_delay_seconds, q.redelivery_delay_seconds)
         WHERE q.tenant = p_tenant AND q.name = p_queue AND q.deleted_at IS NULL
         RETURNING q.* INTO v_queue;
         IF FOUND THEN

@@ -49,7 +49,7 @@ BEGIN
         -- The lease that ran out was not completed: an ack under it is stale, as any after an expiry.
         UPDATE queen.cursors c
         SET committed = v_first, batch_end = NULL, lease_id = NULL, lease_expires_at = NULL, retry_count = 0, attempt = 0,
-            alone = 0, delivered_end = greatest(c.delivered_end, c.batch_end)
+            alone = 0, delivered_end = greatest(c.delivered_end, c.batch_end), not_before = NULL
         WHERE c.subscription_id = p_subscription AND c.partition_id = v_given.partition_id;
         RETURN NEXT v_given.partition_id;
     END LOOP;

@@ -11,8 +11,10 @@
 --          bounds of the transactions that it does not see. All with a number below oldest had ended; all from next on got
 --          theirs after asked.
 --          For each group that exists, a row without a partition: how far the walk came (slot, after), how many partitions
---          it walked, how often the group's cursors were moved, and whether deliveries are paused: then nothing is walked. Fewer than p_limit means that it is at the end.
---          A row for each partition with work, twice for what is walked and known: until says until when a lease holds it.
+--          it walked, how often the group's cursors were moved, and whether deliveries are paused: then nothing is walked.
+--          Fewer than p_limit means that it is at the end.
+--          A row for each partition with work, twice for what is walked and known: until says until when a lease holds it
+--          or a nack has its head wait.
 -- Locks:   none.
 DROP FUNCTION IF EXISTS queen.find_candidates(bigint[], uuid[], timestamptz[], timestamptz[], bigint[], integer, integer[], bigint[], timestamptz);
 CREATE OR REPLACE FUNCTION queen.find_candidates(
@@ -63,11 +65,11 @@ LANGUAGE sql STABLE AS $$
     SELECT g.place, NULL, NULL, coalesce(c.written_at, g.slot), coalesce(c.id, g.after), coalesce(c.n, 0), g.moves, g.paused, NULL, NULL, NULL, NULL
     FROM groups g LEFT JOIN came c ON c.place = g.place
     UNION ALL
-    SELECT f.place, f.id, CASE WHEN c.lease_expires_at > least(clock_timestamp(), p_clock_cap) THEN c.lease_expires_at END,
+    SELECT f.place, f.id, CASE WHEN c.until > least(clock_timestamp(), p_clock_cap) THEN c.until END,
            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM (SELECT w.place, w.subscription, w.id, w.first_offset, w.last_offset FROM walked w WHERE w.wanted
           UNION ALL SELECT k.place, k.subscription, k.id, k.first_offset, k.last_offset FROM known k) f
-    LEFT JOIN LATERAL (SELECT c.committed, c.lease_expires_at FROM queen.cursors c
+    LEFT JOIN LATERAL (SELECT c.committed, greatest(c.lease_expires_at, c.not_before) AS until FROM queen.cursors c
                        WHERE c.subscription_id = f.subscription AND c.partition_id = f.id LIMIT 1) c ON true
     WHERE f.last_offset >= greatest(coalesce(c.committed, -1) + 1, f.first_offset)
 $$;

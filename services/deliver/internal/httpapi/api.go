@@ -49,5 +49,10 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 		"group_delete":         a.deleteGroup,
 		"group_delete_queue":   a.deleteGroupOnQueue,
 		"queue_depth":          a.depth,
+
+		"queue_pause":  a.pauseQueue,
+		"queue_resume": a.resumeQueue,
+		"group_pause":  a.pauseGroup,
+		"group_resume": a.resumeGroup,
 	}
 }

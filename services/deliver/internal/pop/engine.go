@@ -48,7 +48,7 @@ type Engine struct {
 }
 
 // verdictNames are the label values of Options.Claims, by verdict.
-var verdictNames = [...]string{"failed", "took", "empty", "leased", "busy", "deferred", "gone", "exhausted", "alone"}
+var verdictNames = [...]string{"failed", "took", "empty", "leased", "busy", "deferred", "gone", "exhausted", "alone", "paused"}
 
 // New returns an Engine.
 func New(o Options) *Engine {

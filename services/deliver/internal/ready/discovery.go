@@ -141,8 +141,12 @@ func (d *Discovery) heard(queue string) {
 	}
 }
 
-// Due implements wait.Source. It is never called: a discovery asks for no time, its rings do.
-func (d *Discovery) Due(time.Time) {}
+// Due implements wait.Source. The times are those of the rings.
+func (d *Discovery) Due(now time.Time) {
+	for _, r := range d.Rings() {
+		r.Due(now)
+	}
+}
 
 // Recheck implements wait.Source: it looks for new queues and searches all rings, which wake the polls for what they
 // find. It goes on to the other rings when one fails.
@@ -167,6 +171,7 @@ func (r *Ring) listen(d *Discovery) {
 		r.listeners = make(map[*Discovery]struct{})
 	}
 	r.listeners[d] = struct{}{}
+	r.announce(0) // when its next entry is due
 }
 
 func (r *Ring) ignore(d *Discovery) {

@@ -30,6 +30,7 @@ type database struct {
 	random       *rand.Rand
 	slow         time.Duration // most that one half of a call takes
 	mu           sync.Mutex
+	paused       bool
 	subscription int64       // 0: there is no queue
 	start        group.Start // of the last contact that would have registered the group
 	partitions   map[int64]*partition
@@ -232,6 +233,9 @@ func (d *database) Find(ctx context.Context, searches []group.Search, limit int,
 func (d *database) find(search *group.Search, limit int) group.Found {
 	if search.Subscription.ID != d.subscription {
 		return group.Found{Gone: true}
+	}
+	if d.paused {
+		return group.Found{Paused: true}
 	}
 	type place struct {
 		slot time.Time

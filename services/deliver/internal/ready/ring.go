@@ -47,6 +47,7 @@ type Ring struct {
 	subscription group.Subscription
 	stale        bool // the subscription may be gone
 	paused       bool // deliveries are stopped: news is no reason to try
+	changes      int  // calls of changed: a claim that began before one may say what is no longer so
 	met          bool // a contact was made or tried
 	generation   int  // of the subscription: what was taken under an older one is not put back
 	entries      entries
@@ -68,6 +69,7 @@ type Taking struct {
 
 	number     uint64
 	generation int
+	changes    int
 }
 
 // Spot is where polls of this group and queue park.
@@ -85,7 +87,7 @@ func (r *Ring) Take(n int) Taking {
 		return Taking{}
 	}
 	r.lastTaking++
-	t := Taking{Subscription: r.subscription.Ref, Partitions: r.entries.takeUpTo(n, now), number: r.lastTaking, generation: r.generation}
+	t := Taking{Subscription: r.subscription.Ref, Partitions: r.entries.takeUpTo(n, now), number: r.lastTaking, generation: r.generation, changes: r.changes}
 	r.takings[t.number] = struct{}{}
 	old := now.Sub(r.search.begun) > r.index.options.Refresh
 	if old || r.incomplete() && r.entries.queue.length == 0 {
@@ -130,6 +132,8 @@ func (r *Ring) Return(t Taking, result group.ClaimResult, consumed bool) {
 		news := r.entries.settle(n)
 		at, tried := slices.BinarySearchFunc(result.Claims, id, func(c group.Claim, id int64) int { return cmp.Compare(c.PartitionID, id) })
 		switch {
+		case tried && result.Claims[at].Verdict == group.Paused && t.changes != r.changes:
+			r.entries.requeue(n) // it may have been resumed
 		case tried:
 			r.place(n, &result.Claims[at], news, consumed, now, result.Clock)
 		case len(result.Claims) == 0:
@@ -168,6 +172,9 @@ func (r *Ring) place(n *entry, claim *group.Claim, news, consumed bool, now, clo
 	case group.Alone:
 		n.alone = true // the next pop begins with it, or others would always come before it
 		r.entries.giveBack(n)
+	case group.Paused:
+		r.paused = true // until a search says otherwise, which then looks at everything
+		r.entries.forget(n)
 	case group.Empty:
 		if news {
 			r.entries.requeue(n)
@@ -185,6 +192,9 @@ func (r *Ring) place(n *entry, claim *group.Claim, news, consumed bool, now, clo
 func (r *Ring) announce(n int) {
 	if due, ok := r.entries.nextDue(); ok {
 		r.spot.Due(due)
+		for d := range r.listeners {
+			d.spot.Due(due)
+		}
 	}
 	if n <= 0 {
 		return
@@ -244,6 +254,7 @@ func (r *Ring) changed(used bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stale, r.paused = true, false
+	r.changes++
 	r.forget()
 	if used {
 		r.spot.Recheck()
