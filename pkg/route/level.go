@@ -31,6 +31,8 @@ var levelRules = []levelRule{
 	{"", "/internal/*", Admin},
 	{"DELETE", "/api/v1/consumer-groups/*", Admin},
 	{"DELETE", "/api/v1/resources/queues/*", Admin},
+	{"", "/api/v1/leases", Admin},
+	{"", "/api/v1/leases/*", Admin},
 	{"", "/api/v1/stats/refresh", Admin},
 	{"DELETE", "/api/v1/dlq*", Admin},
 

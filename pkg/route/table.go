@@ -66,6 +66,8 @@ var Table = []Row{
 	{"ack_batch", "POST", "/api/v1/ack/batch", Deliver, ReadWrite, true, ClassAck},
 	{"transaction", "POST", "/api/v1/transaction", Deliver, ReadWrite, true, ClassPush},
 	{"lease_extend", "POST", "/api/v1/lease/:leaseId/extend", Deliver, ReadWrite, true, ClassAck},
+	{"leases", "GET", "/api/v1/leases", Deliver, Admin, true, ClassManage},
+	{"lease_end", "DELETE", "/api/v1/leases/:leaseId", Deliver, Admin, true, ClassManage},
 	{"lease_release", "POST", "/internal/api/lease/:leaseId/release", Deliver, ReadWrite, true, ClassAck},
 
 	{"message_list", "GET", "/api/v1/messages", Console, ReadOnly, true, ClassManage},

@@ -27,6 +27,7 @@ import (
 	"queen.internal/services/deliver/internal/httpapi"
 	"queen.internal/services/deliver/internal/lanes"
 	"queen.internal/services/deliver/internal/lease"
+	"queen.internal/services/deliver/internal/live"
 	"queen.internal/services/deliver/internal/measure"
 	"queen.internal/services/deliver/internal/pop"
 	"queen.internal/services/deliver/internal/ready"
@@ -84,6 +85,7 @@ type parts struct {
 	acks         *ack.Service
 	returns      *giveback.Giver
 	transactions *transaction.Service
+	live         *live.Service
 }
 
 // open makes the parts. Nothing is started and nothing connects.
@@ -138,6 +140,9 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		Groups: store, News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
 	})
 	p.transactions = p.openTransactions(clock, keys, counters)
+	p.live = live.New(live.Options{
+		Groups: store, Reads: group.New(p.lanes.Reads), News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout,
+	})
 	measure.Watch(p.metrics.Registerer(), p.lot, p.index, leases, p.lanes.ByName())
 	return p, nil
 }
@@ -158,7 +163,7 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 		{Name: "schema", Func: func(context.Context) error { return schema.Public(p.schema.Ready()) }},
 	}})
 	api := &httpapi.API{
-		Pops: p.pops, Acks: p.acks, Returns: p.returns, Transactions: p.transactions, Defaults: s.popDefaults(),
+		Pops: p.pops, Acks: p.acks, Returns: p.returns, Transactions: p.transactions, Live: p.live, Defaults: s.popDefaults(),
 		Groups: groups.New(groups.Options{
 			Groups: group.New(p.lanes.Claims), Reads: group.New(p.lanes.Reads), News: p.news, Logger: logging.For(env.Logger, "groups"), Timeout: callTimeout,
 		}),

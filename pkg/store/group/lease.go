@@ -45,12 +45,15 @@ func (s *Store) Release(ctx context.Context, tenant, lease uuid.UUID, clockCap t
 	if err != nil {
 		return nil, pg.Wrap("release lease", err)
 	}
-	released, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (LeaseKey, error) {
-		var key LeaseKey
-		err := row.Scan(&key.Subscription, &key.Partition)
-		return key, err
-	})
+	released, err := pgx.CollectRows(rows, leaseKey)
 	return released, pg.Wrap("release lease", err)
+}
+
+// leaseKey reads a row of a subscription and a partition.
+func leaseKey(row pgx.CollectableRow) (LeaseKey, error) {
+	var key LeaseKey
+	err := row.Scan(&key.Subscription, &key.Partition)
+	return key, err
 }
 
 // arrays are keys as parameters: NULL for nil.

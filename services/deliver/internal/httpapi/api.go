@@ -12,6 +12,7 @@ import (
 	"queen.internal/services/deliver/internal/ack"
 	"queen.internal/services/deliver/internal/giveback"
 	"queen.internal/services/deliver/internal/groups"
+	"queen.internal/services/deliver/internal/live"
 	"queen.internal/services/deliver/internal/pop"
 	"queen.internal/services/deliver/internal/transaction"
 )
@@ -23,6 +24,7 @@ type API struct {
 	Returns      *giveback.Giver
 	Groups       *groups.Service
 	Transactions *transaction.Service
+	Live         *live.Service
 	Defaults     wire.PopDefaults
 
 	DeadLetters *deadletter.Store
@@ -54,5 +56,8 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 		"queue_resume": a.resumeQueue,
 		"group_pause":  a.pauseGroup,
 		"group_resume": a.resumeGroup,
+
+		"leases":    a.listLeases,
+		"lease_end": a.endLease,
 	}
 }
