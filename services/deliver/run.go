@@ -110,10 +110,9 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		return nil, err
 	}
 	counters := measure.NewCounters(p.metrics.Registerer())
-	clockLog := logging.For(env.Logger, "clock")
 	clock := lease.NewClock(func(leap lease.Leap) {
 		counters.Leaps.Inc()
-		clockLog.Warn("the database's clock leapt; leases go on by the clock before it until the longest has passed",
+		logging.For(env.Logger, "clock").Warn("the database's clock leapt; leases go on by the clock before it until the longest has passed",
 			"by_ms", leap.By.Milliseconds(), "reading", leap.Reading, "accepted", leap.Accepted)
 	})
 	leases := lease.NewRegistry(leaseCursors)
@@ -140,9 +139,7 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		Groups: store, News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
 	})
 	p.transactions = p.openTransactions(clock, keys, counters)
-	p.live = live.New(live.Options{
-		Groups: store, Reads: group.New(p.lanes.Reads), News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout,
-	})
+	p.live = live.New(live.Options{Groups: store, Reads: group.New(p.lanes.Reads), News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout})
 	measure.Watch(p.metrics.Registerer(), p.lot, p.index, leases, p.lanes.ByName())
 	return p, nil
 }

@@ -73,6 +73,6 @@ func (s *Service) End(ctx context.Context, tenant uuid.UUID, id string) (freed i
 	for _, key := range keys {
 		s.o.Leases.Released(lease, key)
 	}
-	s.o.News.Freed(tenant, keys...)
+	s.o.News.Freed(ctx, tenant, keys...)
 	return len(keys), nil
 }
