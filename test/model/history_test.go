@@ -82,6 +82,7 @@ type history struct {
 	leases    []*lease
 	spans     []span // delivered under leases, the newest last
 	pushed    int
+	keyed     int // transactions with a key
 	story     []string
 }
 

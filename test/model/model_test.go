@@ -56,6 +56,15 @@ func (h *history) run() {
 		"expire again":  step(h.expire),
 		"give back":     step(h.giveBack),
 		"configure":     step(h.configure),
+		"transact":      step(h.transact),
+		"transact ":     step(h.transact),
+		"seek":          step(h.seek),
+		"delete group": step(func() {
+			if h.oneIn(3, "really") {
+				h.forget()
+			}
+		}),
+		"purge": step(h.purge),
 		"delete": step(func() {
 			if h.oneIn(4, "really") {
 				h.drop()
