@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"queen.internal/pkg/appendlog"
@@ -25,6 +26,7 @@ type cell struct {
 	*bundle
 	other *process
 	mesh  *mesh.Mesh // the appender's
+	leave func()     // ends the appender's mesh; it may go on appending
 }
 
 func freePort(t *testing.T) int {
@@ -40,7 +42,7 @@ func freePort(t *testing.T) int {
 	return port
 }
 
-func newCell(t *testing.T) *cell {
+func newCell(t *testing.T, adjust func(*settings)) *cell {
 	t.Helper()
 	database := pgtest.New(t)
 	ports := []int{freePort(t), freePort(t), freePort(t)}
@@ -54,8 +56,8 @@ func newCell(t *testing.T) *cell {
 		m.MeshBind, m.Heartbeat = "127.0.0.1", 100
 	}
 	c := &cell{bundle: &bundle{t: t, database: database}}
-	c.process = start(t, database.Config, func(s *settings) { neverLook(s); join(&s.Mesh, 0) })
-	c.other = start(t, database.Config, func(s *settings) { neverLook(s); join(&s.Mesh, 1) })
+	c.process = start(t, database.Config, func(s *settings) { join(&s.Mesh, 0); adjust(s) })
+	c.other = start(t, database.Config, func(s *settings) { join(&s.Mesh, 1); adjust(s) })
 
 	o := mesh.Options{Role: "ingest", Version: "test", Host: "127.0.0.1", Logger: slog.New(slog.DiscardHandler)}
 	join(&o.Settings, 2)
@@ -70,14 +72,15 @@ func newCell(t *testing.T) *cell {
 			t.Errorf("mesh: %v", err)
 		}
 	})
-	t.Cleanup(func() { cancel(); running.Wait() })
+	c.leave = func() { cancel(); running.Wait() }
+	t.Cleanup(c.leave)
 	c.appender = appendlog.New(log.New(database.Pool), func(a []appendlog.Announcement) { c.mesh.Announce(appendlog.Hints(a)...) })
 	return c
 }
 
 func TestMesh_AnAppendElsewhereWakesEveryKindOfPoll(t *testing.T) {
 	t.Parallel()
-	c := newCell(t)
+	c := newCell(t, neverLook)
 	c.push("q", "p", "0")
 	c.mustAck("", c.mustPop(http.StatusOK, "/queue/q").items("ok")...)
 	for name, path := range map[string]string{
@@ -99,7 +102,7 @@ func TestMesh_AnAppendElsewhereWakesEveryKindOfPoll(t *testing.T) {
 
 func TestMesh_WhatIsFreedElsewhereWakesAPoll(t *testing.T) {
 	t.Parallel()
-	c := newCell(t)
+	c := newCell(t, neverLook)
 	for name, path := range map[string]string{"of a queue": "/queue/q?", "of a partition": "/queue/q/partition/p?"} {
 		c.push("q", "p", name)
 		first := c.mustPop(http.StatusOK, "/queue/q?leaseSeconds=3600")
@@ -123,4 +126,84 @@ func TestMesh_WhatIsFreedElsewhereWakesAPoll(t *testing.T) {
 		}
 		c.mustAck("", got.items("ok")...)
 	}
+}
+
+// With every hint dropped, whoever pops after something was freed must find it at once.
+func TestNoMesh_WhatIsFreedElsewhereIsFoundByTheNextPop(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.process = start(t, b.database.Config, neverLook)
+	other := &bundle{t: t, database: b.database, process: start(t, b.database.Config, neverLook)}
+	const toAll = `{"timestamp":"2001-01-01"}`
+	for name, free := range map[string]func(queueName string, first popped){
+		"a nack": func(_ string, first popped) { b.mustAck("g", first.items("retry")...) },
+		"a give-back": func(_ string, first popped) {
+			b.ask(http.MethodPost, "/internal/api/lease/"+first.LeaseID+"/release")
+		},
+		"an expiry": func(_ string, first popped) {
+			b.exec(`UPDATE queen.cursors SET lease_expires_at = clock_timestamp() WHERE lease_id = $1`, first.LeaseID)
+		},
+		"a seek": func(queueName string, first popped) {
+			b.mustAck("g", first.items("completed")...)
+			status, _, body, err := b.do(t.Context(), http.MethodPost, "/api/v1/consumer-groups/g/queues/"+queueName+"/seek", toAll)
+			if err != nil || status != http.StatusOK {
+				t.Fatal(status, string(body), err)
+			}
+		},
+		"a deletion of the group": func(_ string, first popped) {
+			b.mustAck("g", first.items("completed")...)
+			b.ask(http.MethodDelete, "/api/v1/consumer-groups/g")
+		},
+	} {
+		for kind, path := range map[string]string{"queue": "/queue/%s?", "partition": "/queue/%s/partition/p?", "namespace": "?namespace=%[1]s&"} {
+			t.Run(name+" by "+kind, func(t *testing.T) {
+				queueName := fmt.Sprintf("%x", name+kind)
+				b.push(queueName, "p", name)
+				const group = "consumerGroup=g&subscriptionMode=all&leaseSeconds=3600"
+				pop := fmt.Sprintf(path, queueName) + group
+				first := b.mustPop(http.StatusOK, pop)
+				other.mustPop(http.StatusNoContent, pop) // so that its ring knows what it believes
+				free(queueName, first)
+				if second := other.mustPop(http.StatusOK, pop); second.ids() != name {
+					t.Errorf("the next pop answers %s", second.Raw)
+				}
+			})
+		}
+	}
+}
+
+// Under load the appender's mesh ends, for good: everything is delivered all the same.
+func TestMesh_ItsEndUnderLoadCostsOnlyTime(t *testing.T) {
+	t.Parallel()
+	c := newCell(t, func(*settings) {})
+	const messages, consumers = 200, 4
+	var delivered sync.Map
+	var left atomic.Int64
+	left.Store(messages)
+	var consuming sync.WaitGroup
+	for n := range consumers {
+		p := []*process{c.process, c.other}[n%2]
+		consuming.Go(func() {
+			for left.Load() > 0 {
+				got, err := p.pop("/queue/q?wait=true&timeout=2000&batch=1&autoAck=true")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, m := range got.Messages {
+					if _, twice := delivered.LoadOrStore(m.TransactionID, true); twice {
+						t.Errorf("%s is delivered twice", m.TransactionID)
+					}
+					left.Add(-1)
+				}
+			}
+		})
+	}
+	for i := range messages {
+		if i == messages/2 {
+			c.leave()
+		}
+		c.push("q", fmt.Sprint("p", i%20), fmt.Sprint(i))
+	}
+	consuming.Wait()
 }
