@@ -131,6 +131,9 @@ const (
 	// transactionTimeout bounds one transaction with all its repetitions; a stop waits as long for what is in flight.
 	transactionTimeout = 10 * time.Second
 
+	// sweepPause is between two pages of 5000 partitions of the walk that looks at everything some day.
+	sweepPause = 5 * time.Second
+
 	// searchers is how many searches for parked polls run at once. They share their questions and so their connections.
 	searchers = 256
 

@@ -26,6 +26,7 @@ type Options struct {
 	Refresh  time.Duration    // a ring in use is searched at least this often
 	Timeout  time.Duration    // of a search
 	IdleDrop time.Duration    // how long a ring without users is kept
+	Sweep    time.Duration    // between two pages of the walk that never ends; 0: there is none
 	ClockCap func() time.Time // of the database's clock; see package lease
 
 	// Watch is told of each queue that has a ring or a pin, before anything is looked for, and Unwatch when it has none
@@ -310,9 +311,10 @@ func (x *Index) Changed(tenant uuid.UUID, queue, group string) {
 
 // Run makes the searches and drops rings that nobody has used for a while, until ctx ends.
 func (x *Index) Run(ctx context.Context) error {
-	var finder sync.WaitGroup
-	finder.Go(func() { x.finder.run(ctx) })
-	defer finder.Wait()
+	var workers sync.WaitGroup
+	workers.Go(func() { x.finder.run(ctx) })
+	workers.Go(func() { x.sweep(ctx) })
+	defer workers.Wait()
 	ticker := time.NewTicker(max(x.options.IdleDrop/4, time.Millisecond))
 	defer ticker.Stop()
 	for {

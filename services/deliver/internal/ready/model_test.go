@@ -44,6 +44,7 @@ type database struct {
 	walked       int    // partitions, by all searches
 	hesitates    int    // how many halves of a call a push takes from its clock to its commit
 	moves        int64
+	sweep        time.Duration
 	skew         time.Duration      // of the clock
 	transactions int64              // number of the next one
 	open         map[int64]struct{} // those under way
@@ -332,7 +333,7 @@ func play(t *testing.T, db *database, limit int, intervals wait.Intervals) *scen
 	s := &scene{db: db}
 	s.lot = wait.New(wait.Options{MaxParked: 1000, Workers: 2, Intervals: intervals, Logger: slog.New(slog.DiscardHandler)})
 	s.index = New(db, s.lot, Options{
-		Limit: limit, Refresh: time.Minute, Timeout: time.Minute, IdleDrop: 5 * time.Minute, ClockCap: func() time.Time { return time.Time{} },
+		Limit: limit, Refresh: time.Minute, Timeout: time.Minute, IdleDrop: 5 * time.Minute, Sweep: db.sweep, ClockCap: func() time.Time { return time.Time{} },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup

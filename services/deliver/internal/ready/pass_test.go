@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"queen.internal/pkg/store/group"
+	"queen.internal/services/deliver/internal/wait"
 )
 
 // drained has a pop take and consume everything.
@@ -252,4 +253,26 @@ func TestHorizon_BeginsBeforeWhatWasUnderWay(t *testing.T) {
 	if len(h.samples) > maxSamples {
 		t.Errorf("%d moments are kept", len(h.samples))
 	}
+}
+
+func TestSweep_FindsWhatNothingLeadsTo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase(1, 0)
+		db.sweep = time.Minute
+		db.push(1)
+		s := play(t, db, 100, never)
+		defer s.stop()
+		r := s.index.Ring(orders, all)
+		s.drained(t, r)
+		time.Sleep(time.Hour)
+		s.drained(t, r)
+		poll := parked(t, r.Spot())
+		db.mu.Lock()
+		db.at(1).messages = 1 // and no write says so
+		db.mu.Unlock()
+		if outcome := <-poll; outcome != wait.Woken || r.Queued() != 1 {
+			t.Errorf("the poll ends with %v", outcome)
+		}
+	})
 }

@@ -51,10 +51,11 @@ type Ring struct {
 	met          bool // a contact was made or tried
 	generation   int  // of the subscription: what was taken under an older one is not put back
 	entries      entries
-	known        time.Time // what was written later may be missing, by the database's clock; zero: nothing is known
-	moves        int64     // of the group's cursors, as of then
-	lost         bool      // partitions with work were forgotten for lack of room: only a walk over all finds them
-	pass         *pass     // the walk under way, also between searches
+	known        time.Time      // what was written later may be missing, by the database's clock; zero: nothing is known
+	moves        int64          // of the group's cursors, as of then
+	lost         bool           // partitions with work were forgotten for lack of room: only a walk over all finds them
+	swept        group.Position // how far the sweep has come
+	pass         *pass          // the walk under way, also between searches
 	takings      map[uint64]struct{}
 	lastTaking   uint64
 	returned     chan struct{} // closed, and replaced, at each Return
@@ -274,7 +275,7 @@ func (r *Ring) reset(subscription group.Subscription) {
 	r.subscription = subscription
 	r.generation++
 	r.entries = newEntries(r.index.options.Limit)
-	r.lost, r.paused = false, false
+	r.lost, r.paused, r.swept = false, false, group.Position{}
 	r.forget()
 }
 
