@@ -15,8 +15,32 @@
 // search that found it) cannot wait for the verdict, which may be older; the entry is marked, and a marked entry is queued
 // again whatever the verdict was. An entry that the claim did not try goes back to the front.
 //
-// A ring holds a bounded number of entries. What does not fit is left to later searches, which go on where the last one
-// stopped.
+// A ring holds a bounded number of entries. What does not fit is noted as lost, and a walk over all partitions finds it.
+//
+// # What a ring knows
+//
+// Ring.known is a time by the database's clock. The ring knows of every partition that had work for the group in some
+// snapshot that shows all writes from before then: as an entry, or as work that others have consumed since. So a search
+// walks only what was written since (queen.find_candidates, an index on the time of writing in steps of 15 s), and looks
+// again at the partitions it knows to be leased, because whoever ended the lease may not have been heard. When the walk is
+// at its end, known moves on to when it began. It may take several searches: a search ends early when there is enough to
+// take, and the next goes on.
+//
+// From when on writes may be missing in a snapshot is told by horizon: an append reads its clock when it has a transaction
+// number already, so transactions that the snapshot did not see and whose numbers were given out after a moment wrote
+// after it. A transaction that never ends counts for two minutes; an append that takes longer from its clock to its commit
+// is left to the sweep.
+//
+// Everything is walked when a ring is new, when entries had no room, when the group's cursors were moved elsewhere
+// (subscriptions.moves), when deliveries were paused, when the database's clock or its transactions fell back, and when
+// Index.Changed says so: then known is zero, and answers that are under way count for nothing, because they belong to a
+// pass that is no longer the ring's. The sweep walks everything as well, always, slowly.
+//
+// # Who asks the database
+//
+// Rings do not. They put questions to the finder, which asks about many rings in one call and whose answers are true in one
+// snapshot. Walks over everything are made by one worker, a page of 5000 partitions at a time, ring after ring, so that a
+// process that starts, or a mesh that returns, costs the database one connection.
 //
 // # What a pop may rely on
 //
@@ -34,12 +58,13 @@
 //
 // # Who owns which goroutine
 //
-// Index.Run drops idle rings. A search runs on the goroutine of the pop that needs it, or of a worker of the wait.Lot;
+// Index.Run drops idle rings; it starts the finder's workers and the sweep and waits for them. A search runs on the goroutine of the pop that needs it, or of a worker of the wait.Lot;
 // it is not cancelled with its request, since others wait for it, and is bounded by Options.Timeout.
 //
 // # What may block, and under which lock
 //
-// Index.mu guards the maps, each discovery's mu its rings, each ring's mu its entries, the lot's mutex the parked polls.
+// Index.mu guards the maps, each discovery's mu its rings, each ring's mu its entries, the lot's mutex the parked polls; the
+// finder's mutexes guard questions and the horizon, and are held with no other.
 // They are taken in the order discovery, ring, lot; Index.mu is never held together with another. None is held during a
 // call of the store: that a search is under way is a field of the ring.
 //
