@@ -83,6 +83,7 @@ var Table = []Row{
 	{"group_delete_queue", "DELETE", "/api/v1/consumer-groups/:group/queues/:queue", Deliver, Admin, true, ClassManage},
 	{"group_seek", "POST", "/api/v1/consumer-groups/:group/queues/:queue/seek", Deliver, ReadWrite, true, ClassManage},
 	{"group_seek_partition", "POST", "/api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek", Deliver, ReadWrite, true, ClassManage},
+	{"notify", "POST", "/internal/api/notify", Deliver, Admin, true, ClassManage},
 
 	{"health", "GET", "/health", Every, Public, false, ClassHealth},
 	{"livez", "GET", "/livez", Every, Public, false, ClassHealth},

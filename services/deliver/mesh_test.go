@@ -207,3 +207,27 @@ func TestMesh_ItsEndUnderLoadCostsOnlyTime(t *testing.T) {
 	}
 	consuming.Wait()
 }
+
+func TestNotify_HasPollsLook(t *testing.T) {
+	t.Parallel()
+	c := newCell(t, neverLook)
+	silent := &bundle{t: t, database: c.database, appender: appendlog.New(log.New(c.database.Pool), nil)}
+	for _, p := range []*process{c.process, c.other} {
+		at := &bundle{t: t, database: c.database, process: p}
+		answer := at.later("/queue/q?wait=true&timeout=60000&autoAck=true")
+		at.parked(1)
+		silent.push("q", "p", p.url) // and tells nobody
+		status, _, body, err := c.do(t.Context(), http.MethodPost, "/internal/api/notify", `{"queue":"q","partition":"p"}`)
+		if err != nil || status != http.StatusOK || string(body) != `{"status":"ok"}` {
+			t.Fatal(status, string(body), err)
+		}
+		if got := answer(); got.ids() != p.url {
+			t.Errorf("a poll answers %d %s", got.Status, got.Raw)
+		}
+	}
+	for _, body := range []string{`{}`, `{"queue":7}`, `{"queue":""}`, `[`, ``} {
+		if status, _, text, err := c.do(t.Context(), http.MethodPost, "/internal/api/notify", body); err != nil || status != http.StatusBadRequest {
+			t.Errorf("%s is answered %d %s (%v)", body, status, text, err)
+		}
+	}
+}

@@ -160,7 +160,7 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 		{Name: "schema", Func: func(context.Context) error { return schema.Public(p.schema.Ready()) }},
 	}})
 	api := &httpapi.API{
-		Pops: p.pops, Acks: p.acks, Returns: p.returns, Transactions: p.transactions, Live: p.live, Defaults: s.popDefaults(),
+		Pops: p.pops, Acks: p.acks, Returns: p.returns, Transactions: p.transactions, Live: p.live, News: p.news, Defaults: s.popDefaults(),
 		Groups: groups.New(groups.Options{
 			Groups: group.New(p.lanes.Claims), Reads: group.New(p.lanes.Reads), News: p.news, Logger: logging.For(env.Logger, "groups"), Timeout: callTimeout,
 		}),
@@ -169,7 +169,7 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 	return httpd.New(httpd.Options{
 		Role: route.Deliver, Logger: env.Logger, Metrics: p.metrics, Health: checks,
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes), DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
-		Tenancy: bool(s.Header), Auth: auth.FromSettings(s.Auth, env.Logger), Handlers: api.Handlers(),
+		Tenancy: bool(s.Header), Auth: auth.FromSettings(s.Auth, env.Logger), Handlers: api.Handlers(), Mesh: p.mesh,
 	})
 }
 

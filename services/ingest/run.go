@@ -93,7 +93,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 		}),
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes),
 		DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
-		Tenancy: bool(s.Tenancy.Header), Auth: auth.FromSettings(s.Auth, env.Logger), Handlers: api.Handlers(),
+		Tenancy: bool(s.Tenancy.Header), Auth: auth.FromSettings(s.Auth, env.Logger), Handlers: api.Handlers(), Mesh: hints,
 	})
 	if err != nil {
 		pool.Close()

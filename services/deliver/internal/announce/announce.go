@@ -68,8 +68,8 @@ func (a *Announcer) Freed(ctx context.Context, tenant uuid.UUID, keys ...group.L
 	a.mesh.Announce(hints...)
 }
 
-// Changed says that a group's cursors were moved, that a group or a queue was deleted, paused or resumed. An empty group
-// means every group of the queue.
+// Changed says that a group's cursors were moved, that a group or a queue was deleted, paused or resumed, or that nobody
+// knows what has happened to it. An empty group means every group of the queue.
 func (a *Announcer) Changed(tenant uuid.UUID, queue, group string) {
 	a.index.Changed(tenant, queue, group)
 	a.mesh.Announce(mesh.Hint{Tenant: tenant, Queue: queue, Group: group})
@@ -80,13 +80,6 @@ func (a *Announcer) Appended(announcements []appendlog.Announcement) {
 	hints := appendlog.Hints(announcements)
 	a.heard(hints)
 	a.mesh.Announce(hints...)
-}
-
-// Pushed says that a queue has got messages: in that partition, or in any when it is 0.
-func (a *Announcer) Pushed(tenant uuid.UUID, queue string, partition int64) {
-	hint := mesh.Hint{Tenant: tenant, Queue: queue, Partition: partition}
-	a.heard([]mesh.Hint{hint})
-	a.mesh.Announce(hint)
 }
 
 // Listen takes the news of others. It is called before the mesh runs.

@@ -10,6 +10,7 @@ import (
 	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/wire"
 	"queen.internal/services/deliver/internal/ack"
+	"queen.internal/services/deliver/internal/announce"
 	"queen.internal/services/deliver/internal/giveback"
 	"queen.internal/services/deliver/internal/groups"
 	"queen.internal/services/deliver/internal/live"
@@ -25,6 +26,7 @@ type API struct {
 	Groups       *groups.Service
 	Transactions *transaction.Service
 	Live         *live.Service
+	News         *announce.Announcer
 	Defaults     wire.PopDefaults
 
 	DeadLetters *deadletter.Store
@@ -59,5 +61,6 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 
 		"leases":    a.listLeases,
 		"lease_end": a.endLease,
+		"notify":    a.notify,
 	}
 }
