@@ -111,6 +111,8 @@ var steps = []struct {
 	{"extend", 5, worker.extend},
 	{"release", 4, worker.release},
 	{"expire", 4, worker.expire},
+	{"end a lease", 4, worker.endLease},
+	{"list leases", 1, worker.listLeases},
 	{"pin", 2, worker.pin},
 	{"subscribe", 2, worker.subscribe},
 	{"seek", 2, worker.seek},

@@ -60,7 +60,7 @@ func (w worker) changeSubscription() error {
 func (w worker) configure() error {
 	change := queue.Options{
 		RetryLimit: new(int32(w.IntN(3))), DeadLetterQueue: new(w.oneIn(2)), DeliveryLimit: new([]int32{0, 2, 2, 3}[w.IntN(4)]),
-		DedupWindowSeconds: new([]int32{0, 3600}[w.IntN(2)]),
+		DedupWindowSeconds: new([]int32{0, 3600}[w.IntN(2)]), RedeliveryDelaySeconds: new([]int32{0, 0, 1}[w.IntN(3)]),
 	}
 	_, err := w.admin.Configure(w.Context(), tenant, w.queueName(), change)
 	return err
@@ -101,6 +101,23 @@ func (w worker) depth() error {
 	return err
 }
 
+func (w worker) endLease() error {
+	lease, keys, known := w.leaseOf()
+	if !known {
+		return nil
+	}
+	_, err := w.group.Expire(w.Context(), tenant, lease, time.Time{}, keys)
+	return err
+}
+
+func (w worker) listLeases() (err error) {
+	var at group.LeaseWalk
+	for more := true; more && err == nil; {
+		_, at, more, err = w.group.Leases(w.Context(), tenant, "", "", at, 2, time.Time{})
+	}
+	return err
+}
+
 func (w worker) pause() error {
 	name := new(w.groupName())
 	if w.oneIn(2) {
@@ -108,7 +125,7 @@ func (w worker) pause() error {
 	}
 	queueName := w.queueName()
 	for _, paused := range []bool{true, false} {
-		if _, err := w.pool.Exec(w.Context(), `SELECT queen.set_pause($1, $2, $3, $4)`, tenant, queueName, name, paused); err != nil {
+		if _, err := w.group.SetPause(w.Context(), tenant, queueName, name, paused); err != nil && queue.KindOf(err) != queue.KindNotFound {
 			return err
 		}
 	}
