@@ -204,3 +204,29 @@ func crossMessageGet(x *crossing) {
 	x.mine.get("/api/v1/messages/"+m.PartitionID+"/k", &answer)
 	x.mine.same("mine", m.ID, answer.ID)
 }
+
+// partitionOf and letterOf are what a dead letter of a tenant is found by.
+func (x *crossing) partitionOf(l *line) string { return l.deadLetters(x.queue, "")[0].PartitionID }
+
+func (x *crossing) letterOf(l *line) string { return l.deadLetters(x.queue, "")[0].ID }
+
+// revives crosses a route that moves a dead letter back, which the path finds by something of it.
+func (x *crossing) revives(path string, by func(*line) string) {
+	x.Helper()
+	x.dead(x.mine, "k")
+	x.dead(x.theirs, "k")
+	x.likeUnknown(by(x.mine), func(l *line, id string) (int, string) {
+		status, answer := l.send(http.MethodPost, fmt.Sprintf(path, id), "")
+		if status != http.StatusNotFound {
+			x.Errorf("%d %s", status, answer)
+		}
+		return status, answer
+	})
+	x.mine.wantDead(x.queue, "k")
+	x.mine.delivers(x.pop(x.mine))
+	x.theirs.post(fmt.Sprintf(path, by(x.theirs)), "", http.StatusOK, new(any))
+	x.theirs.wantDead(x.queue)
+	x.mine.wantDead(x.queue, "k")
+	x.mine.delivers(x.pop(x.mine))
+	x.mine.same("what came back to them", 1, len(x.pop(x.theirs).Messages))
+}

@@ -45,6 +45,8 @@ var tenancyCases = map[string]func(*crossing){
 	"dlq_list":       crossDeadLetterList,
 	"dlq_purge":      crossDeadLetterPurge,
 	"message_delete": crossMessageDelete,
+	"message_retry":  func(x *crossing) { x.revives("/api/v1/messages/%s/k/retry", x.partitionOf) },
+	"dlq_replay":     func(x *crossing) { x.revives("/api/v1/dlq/%s/replay", x.letterOf) },
 	"message_list":   crossMessageList,
 	"message_get":    crossMessageGet,
 
