@@ -230,3 +230,56 @@ func (x *crossing) revives(path string, by func(*line) string) {
 	x.mine.delivers(x.pop(x.mine))
 	x.mine.same("what came back to them", 1, len(x.pop(x.theirs).Messages))
 }
+
+func crossLeaseList(x *crossing) {
+	listed := func(l *line) []string {
+		l.Helper()
+		var answer struct{ Leases []struct{ LeaseID string } }
+		l.get("/api/v1/leases?queue="+x.queue, &answer)
+		ids := []string{}
+		for _, lease := range answer.Leases {
+			ids = append(ids, lease.LeaseID)
+		}
+		return ids
+	}
+	m := x.leased()
+	x.mine.same("of mine they see", []string{}, listed(x.theirs))
+	x.theirs.pushFor(x.queue, "k")
+	theirs := x.pop(x.theirs).LeaseID
+	x.mine.same("theirs and mine", [][]string{{theirs}, {m.LeaseID}}, [][]string{listed(x.theirs), listed(x.mine)})
+}
+
+// pauses crosses pause and resume of one path, in which the queue's name stands.
+func (x *crossing) pauses(path string) {
+	x.Helper()
+	set := func(l *line, verb string) { l.post(fmt.Sprintf(path, x.queue)+"/"+verb, "", http.StatusOK, new(any)) }
+	mine := x.leased()
+	for _, verb := range []string{"pause", "resume"} {
+		x.likeUnknown(x.queue, func(l *line, queue string) (int, string) {
+			status, answer := l.send(http.MethodPost, fmt.Sprintf(path, queue)+"/"+verb, "")
+			if status != http.StatusNotFound {
+				x.Errorf("%d %s", status, answer)
+			}
+			return status, answer
+		})
+	}
+	x.theirs.pushFor(x.queue, "k")
+	x.completes(x.theirs, x.pop(x.theirs).Messages[0])
+
+	set(x.theirs, "pause")
+	x.theirs.pushFor(x.queue, "2")
+	x.theirs.delivers(x.pop(x.theirs))
+	x.stillMine(mine)
+	x.mine.pushFor(x.queue, "2")
+	batch := x.pop(x.mine)
+	x.mine.delivers(batch, "2")
+	x.completes(x.mine, batch.Messages[0])
+
+	set(x.mine, "pause")
+	set(x.theirs, "resume")
+	x.theirs.delivers(x.pop(x.theirs), "2")
+	x.mine.pushFor(x.queue, "3")
+	x.mine.delivers(x.pop(x.mine))
+	set(x.mine, "resume")
+	x.mine.delivers(x.pop(x.mine), "3")
+}

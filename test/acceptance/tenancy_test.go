@@ -36,8 +36,8 @@ var tenancyCases = map[string]func(*crossing){
 	"ack_batch": func(x *crossing) {
 		x.acks("/api/v1/ack/batch", `{"consumerGroup":"`+x.group+`","acknowledgments":[%s]}`)
 	},
-	"lease_extend":  func(x *crossing) { x.leases("/api/v1/lease/%s/extend") },
-	"lease_release": func(x *crossing) { x.leases("/internal/api/lease/%s/release") },
+	"lease_extend":  func(x *crossing) { x.leases(http.MethodPost, "/api/v1/lease/%s/extend") },
+	"lease_release": func(x *crossing) { x.leases(http.MethodPost, "/internal/api/lease/%s/release") },
 
 	"transaction": crossTransaction,
 
@@ -50,6 +50,12 @@ var tenancyCases = map[string]func(*crossing){
 	"message_list":   crossMessageList,
 	"message_get":    crossMessageGet,
 
+	"lease_end":            func(x *crossing) { x.leases(http.MethodDelete, "/api/v1/leases/%s") },
+	"leases":               crossLeaseList,
+	"queue_pause":          func(x *crossing) { x.pauses("/api/v1/resources/queues/%s") },
+	"queue_resume":         func(x *crossing) { x.pauses("/api/v1/resources/queues/%s") },
+	"group_pause":          func(x *crossing) { x.pauses("/api/v1/consumer-groups/" + x.group + "/queues/%s") },
+	"group_resume":         func(x *crossing) { x.pauses("/api/v1/consumer-groups/" + x.group + "/queues/%s") },
 	"queue_depth":          crossDepth,
 	"group_delete":         func(x *crossing) { x.groupDeletes("/api/v1/consumer-groups/" + x.group) },
 	"group_delete_queue":   func(x *crossing) { x.groupDeletes("/api/v1/consumer-groups/" + x.group + "/queues/" + x.queue) },
@@ -199,10 +205,16 @@ func (x *crossing) ack(a client.Acknowledgment) string {
 func (x *crossing) stillMine(m client.Message) {
 	x.Helper()
 	x.mine.delivers(x.pop(x.mine))
+	x.completes(x.mine, m)
+}
+
+// completes wants a tenant's ack of its message to end its lease.
+func (x *crossing) completes(l *line, m client.Message) {
+	x.Helper()
 	var results []client.AckResult
-	x.mine.post("/api/v1/ack", x.ack(client.AckOf(m, client.Completed)), http.StatusOK, &results)
+	l.post("/api/v1/ack", x.ack(client.AckOf(m, client.Completed)), http.StatusOK, &results)
 	if len(results) != 1 || !results[0].Success || !results[0].LeaseReleased || results[0].Noop {
-		x.Errorf("my own ack: %+v", results)
+		x.Errorf("the ack of the owner: %+v", results)
 	}
 }
 
@@ -283,14 +295,14 @@ func (x *crossing) acks(path, format string) {
 }
 
 // leases crosses a route that does something with a lease, whose id stands in the path.
-func (x *crossing) leases(path string) {
+func (x *crossing) leases(method, path string) {
 	x.Helper()
 	m := x.leased()
 	x.theirs.pushFor(x.queue, "k")
 	x.pop(x.theirs)
 	for range 3 {
 		x.likeUnknown(m.LeaseID, func(l *line, lease string) (int, string) {
-			return l.send(http.MethodPost, fmt.Sprintf(path, lease), `{}`)
+			return l.send(method, fmt.Sprintf(path, lease), `{}`)
 		})
 	}
 	x.stillMine(m)
