@@ -125,6 +125,7 @@ var steps = []struct {
 	{"remove", 2, worker.remove},
 	{"depth", 1, worker.depth},
 	{"pause", 1, worker.pause},
+	{"replay", 3, worker.replay},
 }
 
 // any is one of the steps, by weight.

@@ -1,10 +1,12 @@
 package deadlock_test
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/segment"
@@ -224,14 +226,29 @@ func (w worker) release() error {
 	return err
 }
 
-// expire ends one lease by its time, which is the test's own doing and locks one row only.
 func (w worker) expire() error {
-	of := w.some(1)
-	if len(of) == 0 {
+	lease, keys, known := w.leaseOf()
+	if !known {
 		return nil
 	}
-	_, err := w.pool.Exec(w.Context(), `UPDATE queen.cursors SET lease_expires_at = clock_timestamp() WHERE subscription_id = $1 AND partition_id = $2
-		AND lease_id IS NOT NULL`, of[0].key.Subscription, of[0].key.Partition)
+	_, err := w.group.Expire(w.Context(), tenant, lease, time.Time{}, keys)
+	return err
+}
+
+// replay puts a dead letter, or none that is there any more, into some partition.
+func (w worker) replay() error {
+	letter := uuid.New()
+	if err := w.pool.QueryRow(w.Context(), `SELECT id FROM queen.dlq ORDER BY random() LIMIT 1`).Scan(&letter); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	runs, _, err := w.runs()
+	if err != nil {
+		return err
+	}
+	run := &runs[0]
+	m := segment.Message{ID: queue.NewID(), TransactionID: fmt.Sprint("dlq:", letter), Payload: []byte("1")}
+	run.Segment, run.Hashes = segment.Encode([]segment.Message{m}), []uuid.UUID{queue.TransactionHash(m.TransactionID)}
+	_, _, err = w.log.Replay(w.Context(), tenant, letter, run, w.oneIn(4))
 	return err
 }
 
