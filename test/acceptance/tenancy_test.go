@@ -52,6 +52,7 @@ var tenancyCases = map[string]func(*crossing){
 
 	"lease_end":            func(x *crossing) { x.leases(http.MethodDelete, "/api/v1/leases/%s") },
 	"leases":               crossLeaseList,
+	"notify":               crossNotify,
 	"queue_pause":          func(x *crossing) { x.pauses("/api/v1/resources/queues/%s") },
 	"queue_resume":         func(x *crossing) { x.pauses("/api/v1/resources/queues/%s") },
 	"group_pause":          func(x *crossing) { x.pauses("/api/v1/consumer-groups/" + x.group + "/queues/%s") },
