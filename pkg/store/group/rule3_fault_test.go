@@ -244,3 +244,49 @@ func TestRule3AClaimNeverPassesWhatIsCommitted(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// A renewal that had to wait is judged by what it finds then: a lease that was ended meanwhile stays ended.
+func TestRule3ARenewalThatWaitedForTheEndOfItsLeaseComesTooLate(t *testing.T) {
+	t.Parallel()
+	b, slow := two(t)
+	p := b.push("p", "1")
+	sub := b.subscribe("g", all)
+	lease, _ := b.take(sub, 1, p)
+	keys := []group.LeaseKey{{Partition: p, Subscription: sub.ID}}
+	holder, err := b.pool.Begin(t.Context()) // of the cursor, for whom the end waits first
+	if err == nil {
+		_, err = holder.Exec(t.Context(), `SELECT FROM queen.cursors FOR UPDATE`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan int, 1)
+	go func() {
+		freed, err := slow.group.Expire(slow.Context(), queue.DefaultTenant, lease, time.Time{}, keys)
+		if err != nil {
+			slow.Error(err)
+		}
+		ended <- len(freed)
+	}()
+	testkit.AwaitBlocked(t, b.pool, "slow")
+	late := b.bystander(b.config(), "late")
+	renewed := make(chan int, 1)
+	go func() {
+		extension, err := late.group.Extend(late.Context(), queue.DefaultTenant, lease, 60, time.Time{}, keys)
+		if err != nil {
+			late.Error(err)
+		}
+		renewed <- extension.Renewed
+	}()
+	testkit.AwaitBlocked(t, b.pool, "late")
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-ended; n != 1 {
+		t.Errorf("%d ended", n)
+	}
+	if n := <-renewed; n != 0 {
+		t.Errorf("%d renewed", n)
+	}
+	b.take(sub, 1, p)
+}

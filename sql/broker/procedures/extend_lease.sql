@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION queen.extend_lease(
 RETURNS TABLE (renewed integer, expires_at timestamptz)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_now timestamptz := least(clock_timestamp(), p_clock_cap);
+    v_now timestamptz;
 BEGIN
     IF p_subscriptions IS NULL THEN
         SELECT coalesce(array_agg(c.subscription_id), '{}'), coalesce(array_agg(c.partition_id), '{}')
@@ -22,6 +22,7 @@ BEGIN
         WHERE (c.subscription_id, c.partition_id) IN (SELECT k.s, k.p FROM unnest(p_subscriptions, p_partitions) AS k(s, p))
         ORDER BY c.partition_id, c.subscription_id
         FOR NO KEY UPDATE;
+    v_now := least(clock_timestamp(), p_clock_cap); -- after the wait, in which the lease may have been ended
 
     WITH extended AS (
         UPDATE queen.cursors c
