@@ -13,7 +13,9 @@
 // Take moves entries from queued to taken, Return from taken to where the claim's verdict says: a partition that was
 // leased or consumed stays known, one that had nothing is forgotten. News about a taken entry (an ack that freed it, a
 // search that found it) cannot wait for the verdict, which may be older; the entry is marked, and a marked entry is queued
-// again whatever the verdict was. An entry that the claim did not try goes back to the front.
+// again when the verdict was that it is leased or has nothing. A search does not look at delays, so that it found a hidden
+// partition is no news; that the queue was configured, or cursors were moved, since the claim began is, and has what is
+// hidden tried again (Ring.forgot). An entry that the claim did not try goes back to the front.
 //
 // A ring holds a bounded number of entries. What does not fit is noted as lost, and a walk over all partitions finds it.
 //
@@ -34,7 +36,9 @@
 // Everything is walked when a ring is new, when entries had no room, when the group's cursors were moved elsewhere
 // (subscriptions.moves), when deliveries were paused, when the database's clock or its transactions fell back, and when
 // Index.Changed says so: then known is zero, and answers that are under way count for nothing, because they belong to a
-// pass that is no longer the ring's. The sweep walks everything as well, always, slowly.
+// pass that is no longer the ring's. Cursors that are moved while everything is walked do not have that walk begin anew,
+// or it would not end before they rest: each page is true when it is answered, and the next search walks all once more.
+// The sweep walks everything as well, always, slowly.
 //
 // # Who asks the database
 //
@@ -50,6 +54,12 @@
 // before the push. A ring that is busy enough never to be empty is searched every Options.Refresh all the same, or a
 // partition that nobody announced would starve behind those that are.
 //
+// # What a parked poll may rely on
+//
+// Whatever is queued wakes a poll, and a poll that leaves passes on what it leaves behind. A poll that parks again may
+// leave something too, so each round of the backstop ends with waking one poll if anything is queued. When hints may have
+// been missed (Index.Missed) a ring in use is searched though no poll is parked yet: one may have looked just before.
+//
 // # Polls that wait for company
 //
 // A queue may ask that a poll which would get less than a full batch is held for a while (minPopWaitTime). Such polls park
@@ -58,8 +68,9 @@
 //
 // # Who owns which goroutine
 //
-// Index.Run drops idle rings; it starts the finder's workers and the sweep and waits for them. A search runs on the goroutine of the pop that needs it, or of a worker of the wait.Lot;
-// it is not cancelled with its request, since others wait for it, and is bounded by Options.Timeout.
+// Index.Run drops idle rings; it starts the finder's workers and the sweep and waits for them. A search runs on the
+// goroutine of the pop that needs it, or of a worker of the wait.Lot; it is not cancelled with its request, since others
+// wait for it, and is bounded by Options.Timeout.
 //
 // # What may block, and under which lock
 //

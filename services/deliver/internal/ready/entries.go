@@ -2,6 +2,7 @@ package ready
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -148,6 +149,18 @@ func (e *entries) promoteDue(now time.Time) int {
 	n := 0
 	for ; len(e.later) > 0 && !e.later[0].due.After(now); n++ {
 		e.promote(e.later[0])
+	}
+	return n
+}
+
+// promoteHidden queues what a delay or a window hides and returns how many that were.
+func (e *entries) promoteHidden() int {
+	n := 0
+	for _, waiting := range slices.Clone(e.later) {
+		if waiting.deferred {
+			e.promote(waiting)
+			n++
+		}
 	}
 	return n
 }

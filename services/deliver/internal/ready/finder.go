@@ -138,7 +138,7 @@ func (f *finder) call(ctx context.Context, batch []*question, limit int) {
 	found, snapshot, err := f.store.Find(ctx, searches, limit, clockCap)
 	var from time.Time
 	if err == nil {
-		from = f.see(snapshot)
+		from = f.see(snapshot, asked)
 	}
 	clock := snapshot.Clock
 	if !clockCap.IsZero() && clockCap.Before(clock) {
@@ -154,9 +154,9 @@ func (f *finder) call(ctx context.Context, batch []*question, limit int) {
 }
 
 // see takes a snapshot and tells from when on there may be writes that it does not show.
-func (f *finder) see(snapshot group.Snapshot) time.Time {
+func (f *finder) see(snapshot group.Snapshot, asked time.Time) time.Time {
 	f.mu.Lock()
-	fell := f.horizon.add(snapshot)
+	fell := f.horizon.add(snapshot, asked, time.Now())
 	from := f.horizon.of(snapshot)
 	f.mu.Unlock()
 	if fell {

@@ -12,9 +12,10 @@ const (
 	// ever.
 	deadline = 2 * time.Minute
 
-	// clockSlack is how far the database's clock may step back without anybody minding. Searches look back so much further,
-	// and a larger step has everything searched anew.
+	// clockSlack is how far the database's clock may step back without anybody minding; a larger step has everything
+	// searched anew. Searches look back further than that, because a step is told by two answers, which take a while each.
 	clockSlack = 5 * time.Second
+	lookBack   = 2 * clockSlack
 
 	// callBound is longer than any call: of two that overlap, the one that was sent first may read the number last.
 	callBound = 10 * time.Second
@@ -31,6 +32,7 @@ const (
 type horizon struct {
 	samples []sample // by ascending time, and so by ascending number
 	latest  time.Time
+	heard   time.Time // own time at which latest was known
 }
 
 // sample is a moment, and the first transaction number given out after it.
@@ -39,17 +41,17 @@ type sample struct {
 	next int64
 }
 
-// add takes a snapshot. fell says that the clock, or the order of transactions, is behind what was seen before: then
+// add takes a snapshot, which was asked for and answered at these times by our own clock. fell says that the clock, or the order of transactions, is behind what was seen before: then
 // nothing known by time counts any more.
-func (h *horizon) add(s group.Snapshot) (fell bool) {
-	if s.Asked.Before(h.latest.Add(-clockSlack)) {
+func (h *horizon) add(s group.Snapshot, asked, answered time.Time) (fell bool) {
+	if s.Asked.Before(h.latest.Add(max(asked.Sub(h.heard), 0) - clockSlack)) {
 		h.samples, h.latest, fell = nil, time.Time{}, true
 	}
 	if h.lost(s) {
 		h.samples, fell = nil, true
 	}
 	if s.Asked.After(h.latest) {
-		h.latest = s.Asked
+		h.latest, h.heard = s.Asked, answered
 	}
 	n := len(h.samples)
 	if n > 0 && s.Asked.Sub(h.samples[n-1].at) < samplePause {

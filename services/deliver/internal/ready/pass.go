@@ -25,7 +25,7 @@ type pass struct {
 
 	begun bool      // the first page was answered
 	until time.Time // what was written later may be missing, by the database's clock
-	moves int64     // of the group's cursors, when it began
+	moves int64     // of the group's cursors, when it began: what moves while all is walked has all walked once more
 }
 
 // ask is the next question of a search: the next page of the pass under way, or of a new one. The caller holds the mutex.
@@ -39,7 +39,7 @@ func (r *Ring) ask(f *flight, first bool) group.Search {
 		case r.known.IsZero() || r.lost || r.entries.evicted:
 			r.lost, r.entries.evicted = false, false
 		default:
-			r.pass.since = r.known.Add(-clockSlack)
+			r.pass.since = r.known.Add(-lookBack)
 			r.pass.from = group.WrittenSince(r.pass.since)
 		}
 	}
@@ -68,7 +68,7 @@ func (r *Ring) learn(f *flight, p *pass, q *question) (over bool) {
 	if !p.begun {
 		p.begun, p.until, p.moves = true, q.from, q.found.Moves
 	}
-	if q.found.Moves != p.moves || !p.from.Everywhere() && p.moves != r.moves {
+	if q.found.Moves != r.moves && !p.from.Everywhere() {
 		r.forget() // cursors were moved to where no write leads
 		return false
 	}
@@ -89,7 +89,7 @@ func (r *Ring) learn(f *flight, p *pass, q *question) (over bool) {
 
 // forget has the next search begin with a walk over everything. The caller holds the mutex.
 func (r *Ring) forget() {
-	r.known, r.pass = time.Time{}, nil
+	r.known, r.pass, r.forgot = time.Time{}, nil, time.Now()
 }
 
 // offer takes candidates that a search found. When one does not fit, which can only be when there is plenty to take, it
@@ -114,7 +114,7 @@ func (r *Ring) offer(q *question, backstop bool) (stuck int64, fit bool) {
 				r.entries.hasten(n, due)
 			}
 		case n.state != later || n.tried.After(q.asked):
-		case n.deferred && backstop && q.asked.Sub(n.tried) < deferredPause:
+		case n.deferred && backstop && q.asked.Sub(n.tried) < deferredPause && !n.tried.Before(r.forgot):
 		default:
 			r.entries.promote(n)
 		}

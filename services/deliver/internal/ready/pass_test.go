@@ -240,7 +240,7 @@ func TestHorizon_BeginsBeforeWhatWasUnderWay(t *testing.T) {
 		{at(150, 96, 96), 150, true},
 		{at(170, 90, 90), 170, true}, // a database that has lost transactions
 	} {
-		if fell := h.add(step.snapshot); fell != step.fell {
+		if fell := h.add(step.snapshot, time.Time{}, time.Time{}); fell != step.fell {
 			t.Errorf("step %d: fell %v", i, fell)
 		}
 		if got := h.of(step.snapshot).Sub(start); got != time.Duration(step.want)*time.Second {
@@ -248,7 +248,7 @@ func TestHorizon_BeginsBeforeWhatWasUnderWay(t *testing.T) {
 		}
 	}
 	for i := range 10 * maxSamples {
-		h.add(at(1000+i, 100, 200))
+		h.add(at(1000+i, 100, 200), time.Time{}, time.Time{})
 	}
 	if len(h.samples) > maxSamples {
 		t.Errorf("%d moments are kept", len(h.samples))

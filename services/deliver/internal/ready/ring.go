@@ -56,6 +56,7 @@ type Ring struct {
 	lost         bool           // partitions with work were forgotten for lack of room: only a walk over all finds them
 	swept        group.Position // how far the sweep has come
 	pass         *pass          // the walk under way, also between searches
+	forgot       time.Time      // own time since when what claims have said of hidden partitions may be no longer so
 	takings      map[uint64]struct{}
 	lastTaking   uint64
 	returned     chan struct{} // closed, and replaced, at each Return
@@ -165,7 +166,11 @@ func (r *Ring) place(n *entry, claim *group.Claim, news, consumed bool, now, clo
 		}
 	case group.Deferred:
 		// A search finds hidden partitions, too, so that it did is no news.
-		r.entries.postpone(n, until, true)
+		if n.tried.Before(r.forgot) {
+			r.entries.requeue(n)
+		} else {
+			r.entries.postpone(n, until, true)
+		}
 	case group.Busy:
 		r.entries.postpone(n, now.Add(busyPause), false)
 	case group.Exhausted:
@@ -216,6 +221,33 @@ func (r *Ring) Kick() {
 	if r.entries.queue.length > 0 {
 		r.announce(1)
 	}
+}
+
+// rouse wakes one poll when there is something to take and nobody who waits for company comes for it: the backstop's last
+// word. A pop that gave up among hidden partitions has left what it did not try, and parks.
+func (r *Ring) rouse() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.entries.queue.length > 0 && !r.filling.spot.Parked() {
+		r.announce(1)
+	}
+}
+
+// configured has hidden partitions tried again: what hid them may have been changed. One poll begins.
+func (r *Ring) configured() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forgot = time.Now()
+	if r.entries.promoteHidden() > 0 {
+		r.announce(1)
+	}
+}
+
+// awaited says whether a pop of this queue is under way or waits, of so many users.
+func (r *Ring) awaited(users int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return users > len(r.listeners)
 }
 
 // Freed says that the group's lease on a partition has ended before its time.

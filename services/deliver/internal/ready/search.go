@@ -49,7 +49,9 @@ func (r *Ring) Look(ctx context.Context, ticket uint64) error {
 
 // Recheck implements wait.Source: the backstop's search.
 func (r *Ring) Recheck(ctx context.Context) error {
-	return r.searchOnce(ctx, r.Ticket(), backstop)
+	err := r.searchOnce(ctx, r.Ticket(), backstop)
+	r.rouse()
+	return err
 }
 
 func (r *Ring) searchOnce(ctx context.Context, ticket uint64, as seeker) error {
