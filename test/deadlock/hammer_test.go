@@ -110,7 +110,6 @@ var steps = []struct {
 	{"transact", 6, worker.transact},
 	{"extend", 5, worker.extend},
 	{"release", 4, worker.release},
-	{"expire", 4, worker.expire},
 	{"end a lease", 4, worker.endLease},
 	{"list leases", 1, worker.listLeases},
 	{"pin", 2, worker.pin},

@@ -226,15 +226,6 @@ func (w worker) release() error {
 	return err
 }
 
-func (w worker) expire() error {
-	lease, keys, known := w.leaseOf()
-	if !known {
-		return nil
-	}
-	_, err := w.group.Expire(w.Context(), tenant, lease, time.Time{}, keys)
-	return err
-}
-
 // replay puts a dead letter, or none that is there any more, into some partition.
 func (w worker) replay() error {
 	letter := uuid.New()

@@ -1,7 +1,7 @@
 // Package model runs generated histories of calls against a running cell and against a plain model of Queen in memory, one
 // call at a time, and compares every answer and every cursor. The model says in a few hundred lines of Go what the contract
 // says in words: dedup, cursors, leases, retry budgets, delivery limits, subscriptions, dead letters,
-// transactions, seeks, deletions. What it knows nothing of
+// transactions, seeks, deletions, pauses. What it knows nothing of
 // is how any of it is done: services, caches, segments, hints, SQL.
 //
 // Where the contract leaves a choice, the model follows the service and checks that what it chose is allowed: which partitions a

@@ -37,6 +37,7 @@ type lease struct {
 // subscription is what a queue knows of a group.
 type subscription struct {
 	registered bool
+	paused     bool
 	newest     int // partition known when the group came, -1: not noted
 	cursors    map[*partition]*cursor
 }
@@ -58,6 +59,7 @@ type queue struct {
 	partitions    []*partition
 	groups        map[string]*subscription
 	dead          []deadLetter
+	paused        bool
 }
 
 func newQueue(name string) *queue {
@@ -142,8 +144,9 @@ func (q *queue) has(group string, p *partition) (first, attempt int, can bool) {
 		return 0, 0, false
 	}
 	c := s.cursors[p]
+	may := !q.paused && !s.paused
 	if c == nil {
-		return 0, 1, len(p.messages) > 0
+		return 0, 1, may && len(p.messages) > 0
 	}
 	first, attempt = c.committed+1, 1
 	switch {
@@ -152,7 +155,7 @@ func (q *queue) has(group string, p *partition) (first, attempt int, can bool) {
 	case q.deliveryLimit > 0 && first <= max(c.deliveredEnd, c.batchEnd):
 		attempt = 2 // it lay behind a head that was delivered
 	}
-	return first, attempt, !c.live && first < len(p.messages)
+	return first, attempt, may && !c.live && first < len(p.messages)
 }
 
 // again says whether the next delivery of the partition goes alone.
