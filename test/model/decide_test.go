@@ -78,8 +78,12 @@ func (q *queue) ack(group string, p *partition, l *lease, items []item) []outcom
 func (q *queue) judge(c *cursor, p *partition, l *lease, items []item, results []outcome) (above []int, live bool) {
 	live = l == nil || c.live && c.lease == l
 	last := c.batchEnd
-	if last < 0 {
+	switch {
+	case last >= 0:
+	case live:
 		last = len(p.messages) - 1
+	default: // a lease that was completed says nothing of what comes after
+		last = c.committed
 	}
 	for i, it := range items {
 		offset, r := p.find(it.key, c.committed+1, last), &results[i]

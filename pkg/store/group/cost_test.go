@@ -10,6 +10,7 @@ import (
 
 	"queen.internal/pkg/pgtest"
 	"queen.internal/pkg/queue"
+	"queen.internal/pkg/store/group"
 )
 
 // A claim, an ack and an append must read as many pages with a hundred thousand partitions and a million messages beside
@@ -119,4 +120,43 @@ func (m *meter) round(partition int64) map[string]int {
 		m.Fatalf("the round did not do its work: the cursor is at %d, want %d", committed, lastOffset+1)
 	}
 	return cost
+}
+
+// The answer to an ack may get lost, and the same ack comes again when the group has a long log behind it and before it.
+func TestCostOfAnAckMadeAgainDoesNotGrowWithTheLog(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	conn, err := b.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	m := &meter{T: t, conn: conn.Conn()}
+	p := b.push("p")
+	log := func(first int) {
+		b.exec(`INSERT INTO queen.dedup SELECT $1, $2 + g * 1000, $2 + g * 1000 + 999, clock_timestamp(), g, array_fill(gen_random_uuid(), ARRAY[1000])
+			FROM generate_series(0, 199) g`, p, first)
+		b.exec(`UPDATE queen.partitions SET last_offset = last_offset + 200000 WHERE id = $1`, p)
+	}
+	log(0)
+	b.push("p", "x")
+	sub := b.subscribe("g", all)
+	b.exec(`INSERT INTO queen.cursors (subscription_id, partition_id, committed) VALUES ($1, $2, 199999)`, sub.ID, p)
+	lease, c := b.take(sub, 1, p)
+	if r := b.ack("g", c, &lease, "x"); !r.LeaseReleased {
+		t.Fatalf("%+v", r)
+	}
+	log(200001)
+	if r := b.ack("g", c, &lease, "x"); r.Items[0] != group.Noop {
+		t.Errorf("%+v", r)
+	}
+	pages := 0
+	for range 3 { // the first calls read the catalog, too
+		pages = m.pages(`SELECT * FROM queen.ack($1, 'g', NULL, ARRAY[$2::uuid], ARRAY[$3::uuid], ARRAY[1], ARRAY[$4::uuid], ARRAY[0::smallint], ARRAY[NULL::bigint],
+		ARRAY[NULL::bigint], ARRAY[NULL::bigint], ARRAY[NULL::bigint], ARRAY[NULL::uuid], ARRAY[NULL::timestamptz], ARRAY[NULL::text], ARRAY[NULL::bytea], ARRAY[NULL::text])`,
+			[16]byte(queue.DefaultTenant), [16]byte(c.PartitionUUID), [16]byte(lease), [16]byte(queue.TransactionHash("x")))
+	}
+	if pages > 300 {
+		t.Errorf("it reads %d pages", pages)
+	}
 }

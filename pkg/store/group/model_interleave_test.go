@@ -203,8 +203,12 @@ func (q *modelQueue) ack(name string, p *modelPartition, lease *uuid.UUID, items
 	result := group.AckResult{Outcome: group.Decided}
 	live := lease == nil || c.Live && c.Lease == *lease
 	last := c.BatchEnd
-	if last < 0 {
+	switch {
+	case last >= 0:
+	case live:
 		last = len(p.messages) - 1
+	default: // a lease that was completed says nothing of what comes after
+		last = c.Committed
 	}
 	stop, signal, completed := -1, group.Completed, c.Committed
 	var above []int

@@ -92,11 +92,11 @@ BEGIN
         v_above := coalesce((SELECT array_agg(CASE WHEN h.o > v_cursor.committed THEN h.o END ORDER BY h.place)
                              FROM unnest(v_hints) WITH ORDINALITY AS h(o, place)),
             queen.resolve_transactions(partition_id, v_hashes, v_cursor.committed + 1,
-                coalesce(v_cursor.batch_end, (SELECT p.last_offset FROM queen.partitions p WHERE p.id = v_group.partition_id))));
+                coalesce(v_cursor.batch_end, (SELECT p.last_offset FROM queen.partitions p WHERE p.id = v_group.partition_id AND v_live), v_cursor.committed)));
         v_below := NULL;
         IF array_position(v_above, NULL) IS NOT NULL THEN
             SELECT array_agg(coalesce(h.o, h.stored) ORDER BY h.place) INTO v_below
-            FROM unnest(v_hints, queen.resolve_transactions(partition_id, v_hashes, 0, v_cursor.committed)) WITH ORDINALITY AS h(o, stored, place);
+            FROM unnest(v_hints, queen.resolve_consumed(partition_id, v_hashes, coalesce(v_hints, v_above), v_cursor.committed)) WITH ORDINALITY AS h(o, stored, place);
         END IF;
 
         SELECT * INTO v_decision FROM queen.judge_acks(v_signals, v_above, v_below, v_live);

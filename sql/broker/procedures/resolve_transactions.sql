@@ -1,7 +1,7 @@
 -- resolve_transactions finds the lowest offset in p_first..p_last at which each transaction hash stands, from the dedup
 -- rows.
 --
--- Callers: ack.
+-- Callers: ack, resolve_consumed.
 -- Answer:  offsets in the order of p_hashes; NULL where the hash is NULL or not found.
 -- Locks:   none.
 CREATE OR REPLACE FUNCTION queen.resolve_transactions(p_partition bigint, p_hashes uuid[], p_first bigint, p_last bigint)
