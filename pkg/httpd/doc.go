@@ -9,8 +9,8 @@
 // and every handler has returned, or was cut and given cutWait to notice. Handlers may block on their own work and on
 // their client; a client that neither sends nor takes a byte for stallTimeout is dropped. Long polls are not limited.
 //
-// When Run's context ends: readiness goes off; Draining closes, so that parked polls answer at once; the server goes on
-// serving for DrainDelay, because balancers need that long to notice, with `Connection: close` on every response; then
+// When Run's context ends: readiness goes off, and the processes of the mesh learn that this one leaves; Draining closes,
+// so that parked polls answer at once; the server goes on serving for DrainDelay, because balancers need that long to notice, with `Connection: close` on every response; then
 // the listener closes, connections on which nothing was asked are closed, and requests in flight get ShutdownTimeout.
 // What is still running after that has its context cancelled and its connection closed.
 //

@@ -166,8 +166,14 @@ func TestEveryRowOfTheTableIsMountedForEveryRole(t *testing.T) {
 	}
 }
 
-// toldMesh is a mesh that says who was asked.
-type toldMesh struct{}
+// toldMesh is a mesh that says who was asked. It closes drained, unless that is nil, when it is told of a stop.
+type toldMesh struct{ drained chan struct{} }
+
+func (m toldMesh) Drain() {
+	if m.drained != nil {
+		close(m.drained)
+	}
+}
 
 func (toldMesh) ServeStats(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("stats")) }
 

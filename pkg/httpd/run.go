@@ -59,6 +59,9 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) stop(ctx context.Context, server *http.Server, cut context.CancelCauseFunc) {
 	ctx = context.WithoutCancel(ctx)
 	s.o.Health.Drain()
+	if s.o.Mesh != nil {
+		s.o.Mesh.Drain()
+	}
 	close(s.draining)
 	s.logger.Info("draining", "in_flight", s.requests.count(), "delay", s.o.DrainDelay)
 	_ = backoff.Sleep(ctx, s.o.DrainDelay) // this context does not end

@@ -179,6 +179,8 @@ func TestStopTellsParkedPollsAndFinishesWorkInFlight(t *testing.T) {
 	polls, work := newParked(), newParked()
 	b.options.Handlers["pop_discover"], b.options.Handlers["ack"] = polls.poll, work.work
 	b.options.ShutdownTimeout = time.Minute
+	mesh := toldMesh{make(chan struct{})}
+	b.options.Mesh = mesh
 	r := b.run(t)
 	poll, ack := r.async("GET", "/api/v1/pop"), r.async("POST", "/api/v1/ack")
 	<-polls.in
@@ -189,6 +191,7 @@ func TestStopTellsParkedPollsAndFinishesWorkInFlight(t *testing.T) {
 	if got := <-poll; got != (result{status: 204, close: true}) {
 		t.Errorf("the parked poll gets %+v", got)
 	}
+	<-mesh.drained // while work is in flight
 	select {
 	case err := <-stopped:
 		t.Fatalf("stopped (%v) before the work in flight was done", err)

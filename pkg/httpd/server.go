@@ -40,7 +40,7 @@ type Options struct {
 	ShutdownTimeout time.Duration // how long requests in flight may take after that
 	Tenancy         bool          // believe x-queen-tenant; off, the header is not read
 
-	Mesh Mesh // answers what the mesh of this process does; nil: it has none
+	Mesh Mesh // answers what the mesh of this process does, and tells the others of a stop; nil: it has none
 
 	Auth *auth.Verifier // who may call what; nil: everybody everything
 
@@ -55,6 +55,7 @@ type Options struct {
 type Mesh interface {
 	ServeStats(w http.ResponseWriter, r *http.Request)
 	ServeSharedState(w http.ResponseWriter, r *http.Request)
+	Drain() // must not block
 }
 
 // Server is one listener with its routes.
