@@ -86,7 +86,7 @@ func (d *ClockDatabase) write(t testing.TB) {
 	}
 }
 
-// shift moves every time that is stored.
+// shift moves every time that is stored; what is generated from one follows.
 func (d *ClockDatabase) shift(t testing.TB, by time.Duration) {
 	t.Helper()
 	_, err := d.Pool.Exec(t.Context(), fmt.Sprintf(`DO $$
@@ -96,6 +96,7 @@ func (d *ClockDatabase) shift(t testing.TB, by time.Duration) {
 				SELECT a.attrelid::regclass AS name, string_agg(format('%%1$I = %%1$I + interval ''%d us''', a.attname), ', ') AS sets
 				FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 				WHERE c.relnamespace = 'queen'::regnamespace AND c.relkind = 'r' AND a.atttypid = 'timestamptz'::regtype AND NOT a.attisdropped
+					AND a.attgenerated = ''
 				GROUP BY a.attrelid
 			LOOP
 				EXECUTE format('UPDATE %%s SET %%s', v_table.name, v_table.sets);
