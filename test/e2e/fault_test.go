@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -174,7 +175,11 @@ func TestRule8AFrozenIngestHoldsNobodyUp(t *testing.T) {
 	pushAt(t, c, other, queue, "7", client.Queued)
 	ingest.signal(t, syscall.SIGCONT)
 	<-pushed
-	if diff := cmp.Diff([]string{"1", "2", "3", "4", "5", "6", "7"}, readAll(t, c, queue)); diff != "" {
+	got := readAll(t, c, queue)
+	if len(got) == 7 {
+		slices.Sort(got[5:]) // both were under way: who waits for a row may be overtaken when it comes free
+	}
+	if diff := cmp.Diff([]string{"1", "2", "3", "4", "5", "6", "7"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
