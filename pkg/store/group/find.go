@@ -41,8 +41,8 @@ type Search struct {
 	Known        []int64   // partitions to look at besides
 }
 
-// Candidate is a partition in which the group may find work: now, or at Until, when a lease ends. Until is by the
-// database's clock, zero for now.
+// Candidate is a partition in which the group may find work: at Until, by the database's clock, when a lease ends; at once
+// where Until is zero.
 type Candidate struct {
 	Partition int64
 	Until     time.Time
