@@ -92,7 +92,7 @@ func (r *Ring) Take(n int) Taking {
 	t := Taking{Subscription: r.subscription.Ref, Partitions: r.entries.takeUpTo(n, now), number: r.lastTaking, generation: r.generation, changes: r.changes}
 	r.takings[t.number] = struct{}{}
 	old := now.Sub(r.search.begun) > r.index.options.Refresh
-	if old || r.incomplete() && r.entries.queue.length == 0 {
+	if r.search.running == nil && (old || r.incomplete() && r.entries.queue.length == 0) {
 		r.search.begun = now // the recheck may have to wait for a worker: ask once
 		r.spot.Recheck()
 	}
