@@ -37,6 +37,8 @@ type settings struct {
 	MaxWaiters     config.Int `envconfig:"QUEEN_POP_MAX_WAITERS" floor:"0"`          // long polls parked at once; more answer 503
 	RingLimit      config.Int `envconfig:"QUEEN_HOTLIST_RING_LIMIT" floor:"1"`       // partitions remembered per group and queue
 	RingIdle       config.Int `envconfig:"QUEEN_HOTLIST_IDLE_SWEEP_MS" floor:"1000"` // ms until an unused ring is dropped
+	// ms between two pages of 5000 partitions of the walk that looks at everything some day; 0: nothing walks.
+	Sweep config.Int `envconfig:"QUEEN_HOTLIST_SWEEP_MS" floor:"0"`
 }
 
 // defaults are the settings of an empty environment.
@@ -57,6 +59,7 @@ func defaults() settings {
 		MaxWaiters:     20_000,
 		RingLimit:      32_000,
 		RingIdle:       300_000,
+		Sweep:          5000,
 	}
 }
 
@@ -98,7 +101,7 @@ func (s *settings) blocks(version string) []config.Block {
 			slog.Int64("pop_wait_initial_interval_ms", int64(s.WaitInitial)), slog.Int64("pop_wait_backoff_threshold", int64(s.WaitThreshold)),
 			slog.Float64("pop_wait_backoff_multiplier", float64(s.WaitMultiplier)), slog.Int64("pop_wait_max_interval_ms", int64(s.WaitMax)),
 			slog.Int64("pop_max_waiters", int64(s.MaxWaiters)), slog.Int64("hotlist_ring_limit", int64(s.RingLimit)),
-			slog.Int64("hotlist_idle_sweep_ms", int64(s.RingIdle)),
+			slog.Int64("hotlist_idle_sweep_ms", int64(s.RingIdle)), slog.Int64("hotlist_sweep_ms", int64(s.Sweep)),
 		}},
 		s.Encryption.In(s.Tenancy.Block()),
 		s.Logging.Block(),
@@ -130,9 +133,6 @@ const (
 
 	// transactionTimeout bounds one transaction with all its repetitions; a stop waits as long for what is in flight.
 	transactionTimeout = 10 * time.Second
-
-	// sweepPause is between two pages of 5000 partitions of the walk that looks at everything some day.
-	sweepPause = 5 * time.Second
 
 	// searchers is how many searches for parked polls run at once. They share their questions and so their connections.
 	searchers = 256

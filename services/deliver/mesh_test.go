@@ -102,74 +102,10 @@ func TestMesh_AnAppendElsewhereWakesEveryKindOfPoll(t *testing.T) {
 
 func TestMesh_WhatIsFreedElsewhereWakesAPoll(t *testing.T) {
 	t.Parallel()
-	c := newCell(t, neverLook)
-	for name, path := range map[string]string{"of a queue": "/queue/q?", "of a partition": "/queue/q/partition/p?"} {
-		c.push("q", "p", name)
-		first := c.mustPop(http.StatusOK, "/queue/q?leaseSeconds=3600")
-		at := &bundle{t: t, database: c.database, process: c.other}
-		answer := at.later(path + "wait=true&timeout=60000&leaseSeconds=3600")
-		at.parked(1)
-		c.mustAck("", first.items("retry")...)
-		second := answer()
-		if second.ids() != name || second.Messages[0].DeliveryAttempt != 2 {
-			t.Errorf("after a nack a poll %s answers %d %s", name, second.Status, second.Raw)
-		}
-
-		third := c.later(path + "wait=true&timeout=60000&leaseSeconds=3600")
-		c.parked(1)
-		if status, _, body, err := c.other.do(t.Context(), http.MethodPost, "/internal/api/lease/"+second.LeaseID+"/release", ""); err != nil || status != http.StatusOK {
-			t.Fatalf("%d %s %v", status, body, err)
-		}
-		got := third()
-		if got.ids() != name {
-			t.Errorf("after a give-back a poll %s answers %d %s", name, got.Status, got.Raw)
-		}
-		c.mustAck("", got.items("ok")...)
-	}
-}
-
-// With every hint dropped, whoever pops after something was freed must find it at once.
-func TestNoMesh_WhatIsFreedElsewhereIsFoundByTheNextPop(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.process = start(t, b.database.Config, neverLook)
-	other := &bundle{t: t, database: b.database, process: start(t, b.database.Config, neverLook)}
-	const toAll = `{"timestamp":"2001-01-01"}`
-	for name, free := range map[string]func(queueName string, first popped){
-		"a nack": func(_ string, first popped) { b.mustAck("g", first.items("retry")...) },
-		"a give-back": func(_ string, first popped) {
-			b.ask(http.MethodPost, "/internal/api/lease/"+first.LeaseID+"/release")
-		},
-		"an expiry": func(_ string, first popped) {
-			b.exec(`UPDATE queen.cursors SET lease_expires_at = clock_timestamp() WHERE lease_id = $1`, first.LeaseID)
-		},
-		"a seek": func(queueName string, first popped) {
-			b.mustAck("g", first.items("completed")...)
-			status, _, body, err := b.do(t.Context(), http.MethodPost, "/api/v1/consumer-groups/g/queues/"+queueName+"/seek", toAll)
-			if err != nil || status != http.StatusOK {
-				t.Fatal(status, string(body), err)
-			}
-		},
-		"a deletion of the group": func(_ string, first popped) {
-			b.mustAck("g", first.items("completed")...)
-			b.ask(http.MethodDelete, "/api/v1/consumer-groups/g")
-		},
-	} {
-		for kind, path := range map[string]string{"queue": "/queue/%s?", "partition": "/queue/%s/partition/p?", "namespace": "?namespace=%[1]s&"} {
-			t.Run(name+" by "+kind, func(t *testing.T) {
-				queueName := fmt.Sprintf("%x", name+kind)
-				b.push(queueName, "p", name)
-				const group = "consumerGroup=g&subscriptionMode=all&leaseSeconds=3600"
-				pop := fmt.Sprintf(path, queueName) + group
-				first := b.mustPop(http.StatusOK, pop)
-				other.mustPop(http.StatusNoContent, pop) // so that its ring knows what it believes
-				free(queueName, first)
-				if second := other.mustPop(http.StatusOK, pop); second.ids() != name {
-					t.Errorf("the next pop answers %s", second.Raw)
-				}
-			})
-		}
-	}
+	c := newCell(t, func(s *settings) { neverLook(s); s.Sweep = 0 })
+	there := &bundle{t: t, database: c.database, process: c.other}
+	told := func(_ string, f freeing) bool { return !f.silent }
+	each(t, c.bundle, there, told, awaited)
 }
 
 // Under load the appender's mesh ends, for good: everything is delivered all the same.

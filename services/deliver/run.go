@@ -121,7 +121,7 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		MaxParked: int(s.MaxWaiters), Workers: searchers, Intervals: s.intervals(), Logger: logging.For(env.Logger, "pop"),
 	})
 	p.index = ready.New(group.New(p.lanes.Reads), p.lot, ready.Options{
-		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap, Sweep: sweepPause,
+		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap, Sweep: s.Sweep.Millis(),
 		Watch: p.mesh.Watch, Unwatch: p.mesh.Unwatch,
 	})
 	p.news = announce.New(p.index, p.mesh, group.New(p.lanes.Reads))
