@@ -148,14 +148,19 @@ func newExternal(s *config.Mesh) (external, error) {
 	return external{auth: auth, options: options, tls: secure}, nil
 }
 
-const dialTimeout = 2 * time.Second
+const (
+	dialTimeout = 2 * time.Second
+	// writeTimeout is how long a server may take nothing although the system's buffers are full. Whoever publishes then
+	// waits, and a stop with them, so such a connection is given up.
+	writeTimeout = 2 * time.Second
+)
 
 // openExternal takes part through an existing NATS until ctx ends.
 func (m *Mesh) openExternal(ctx context.Context) (served bool, err error) {
 	servers := m.o.Settings.Servers()
 	started := false
 	options := append([]nats.Option{
-		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(), nats.Timeout(dialTimeout),
+		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(), nats.Timeout(dialTimeout), nats.FlusherTimeout(writeTimeout),
 		nats.CustomReconnectDelay(reopening.Next),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { m.connectFailed(err) }),
 	}, m.external.options...)

@@ -8,48 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
 	"queen.internal/pkg/config"
 	"queen.internal/pkg/mesh"
+	"queen.internal/pkg/meshtest"
 )
 
-// broker is a NATS that somebody runs for other reasons as well.
-type broker struct {
-	*server.Server
-	port int
-}
-
-func startBroker(t *testing.T, port int, keys ...string) *broker {
-	t.Helper()
-	o := &server.Options{Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true, NoSystemAccount: true}
-	if port == 0 {
-		o.Port = server.RANDOM_PORT
-	}
-	for _, key := range keys {
-		o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: key})
-	}
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	b := &broker{Server: s, port: o.Port}
-	t.Cleanup(b.end)
-	return b
-}
-
-func (b *broker) end() {
-	b.Shutdown()
-	b.WaitForShutdown()
-}
-
-// joins are settings of a process that uses it.
-func (b *broker) joins(name string) config.Mesh {
+// through are settings of a process that uses the NATS at a port.
+func through(port int, name string) config.Mesh {
 	s := settings(name, 0)
-	s.MeshURL = config.Secret(fmt.Sprintf("nats://127.0.0.1:%d", b.port))
+	s.MeshURL = config.Secret(fmt.Sprintf("nats://127.0.0.1:%d", port))
 	return s
 }
 
@@ -67,9 +37,9 @@ func derivedKey(t *testing.T) string {
 
 func TestAnExistingNATSCarriesTheSame(t *testing.T) {
 	t.Parallel()
-	nats := startBroker(t, 0, derivedKey(t))
-	a := newMember(t, nats.joins("a"), "ingest").start(t)
-	b := newMember(t, nats.joins("b"), "deliver").start(t)
+	nats := meshtest.StartNATS(t, 0, derivedKey(t))
+	a := newMember(t, through(nats.Port(), "a"), "ingest").start(t)
+	b := newMember(t, through(nats.Port(), "b"), "deliver").start(t)
 	a.log.await(t, "mesh: started server_id=a-ingest")
 	a.log.await(t, "auth=nkey")
 	a.log.await(t, "peer joined peer=b-deliver")
@@ -83,14 +53,14 @@ func TestAnExistingNATSCarriesTheSame(t *testing.T) {
 	for len(b.gaps) > 0 {
 		<-b.gaps
 	}
-	nats.end()
+	nats.End()
 	a.until(t, "it is cut off", func() bool { return !a.stats(t).Running })
 	before := a.stats(t).Dropped
 	a.Announce(mesh.Hint{Tenant: tenant, Queue: "orders", Partition: 4})
 	if dropped := a.stats(t).Dropped; dropped != before+1 {
 		t.Errorf("%d were dropped", dropped-before)
 	}
-	startBroker(t, nats.port, derivedKey(t))
+	nats.Return(t)
 	for next(t, "gap", b.gaps).Cause != mesh.CauseReconnect {
 		continue
 	}
@@ -109,22 +79,55 @@ func TestAnExistingNATSCarriesTheSame(t *testing.T) {
 	}
 }
 
+// One that takes nothing any more, though its connections stay open, makes nobody wait: neither who announces, nor who is
+// told to stop. What was said meanwhile is lost, and counted.
+func TestAnExistingNATSThatHangsHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	nats := meshtest.StartNATS(t, 0, derivedKey(t))
+	between := meshtest.NewRelay(t, fmt.Sprintf("127.0.0.1:%d", nats.Port()))
+	a := newMember(t, through(between.Port(), "a"), "ingest").start(t)
+	b := newMember(t, through(nats.Port(), "b"), "deliver").start(t)
+	b.Watch(tenant, "orders")
+	a.awaitWatch(t, b.ID(), "orders")
+	storm := func() {
+		for i := range int64(1 << 18) {
+			a.Announce(mesh.Hint{Tenant: tenant, Queue: "orders", Partition: i + 1})
+		}
+	}
+	between.Stall()
+	for a.stats(t).Dropped == 0 { // until the system's buffers on the way are full
+		storm()
+	}
+	a.until(t, "it takes the connection for lost", func() bool { return !a.stats(t).Running })
+	between.Part()
+	between.Join()
+	a.until(t, "it is back", func() bool { return a.stats(t).Running })
+	for len(b.hints) > 0 {
+		<-b.hints
+	}
+	between.Stall()
+	before := a.stats(t).Dropped
+	for a.stats(t).Dropped == before {
+		storm()
+	}
+	a.leave()
+}
+
 func TestAnExistingNATSThatComesLaterIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	port := freePorts(t, 1)[0]
-	absent := &broker{port: port}
-	a := newMember(t, absent.joins("a"), "ingest").start(t)
-	b := newMember(t, absent.joins("b"), "deliver").start(t)
+	a := newMember(t, through(port, "a"), "ingest").start(t)
+	b := newMember(t, through(port, "b"), "deliver").start(t)
 	a.log.await(t, "WARN mesh: connection failed, continuing with local waker only")
-	startBroker(t, port, derivedKey(t))
+	meshtest.StartNATS(t, port, derivedKey(t))
 	a.log.await(t, "peer joined peer=b-deliver")
 	b.log.await(t, "peer joined peer=a-ingest")
 }
 
 func TestAnExistingNATSRefusesTheWrongSecret(t *testing.T) {
 	t.Parallel()
-	nats := startBroker(t, 0, derivedKey(t))
-	s := nats.joins("x")
+	nats := meshtest.StartNATS(t, 0, derivedKey(t))
+	s := through(nats.Port(), "x")
 	s.SyncSecret = "another"
 	x := newMember(t, s, "deliver").start(t)
 	x.until(t, "it is refused", func() bool { return x.stats(t).HandshakeFailures > 0 })
@@ -147,9 +150,9 @@ func TestCredentialsInsteadOfADerivedKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nats := startBroker(t, 0, public)
+	nats := meshtest.StartNATS(t, 0, public)
 	with := func(name string) config.Mesh {
-		s := nats.joins(name)
+		s := through(nats.Port(), name)
 		s.SyncSecret, s.Credentials = "", config.Secret(seed)
 		return s
 	}
@@ -188,8 +191,8 @@ func TestOthersOnAnExistingNATSReadNothingAndAreNotBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	existing := startBroker(t, 0, derivedKey(t), public)
-	conn, err := nats.Connect(fmt.Sprintf("nats://127.0.0.1:%d", existing.port), nats.Nkey(public, stranger.Sign))
+	existing := meshtest.StartNATS(t, 0, derivedKey(t), public)
+	conn, err := nats.Connect(existing.URL(), nats.Nkey(public, stranger.Sign))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,8 +206,8 @@ func TestOthersOnAnExistingNATSReadNothingAndAreNotBelieved(t *testing.T) {
 	if err := conn.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	a := newMember(t, existing.joins("a"), "ingest").start(t)
-	b := newMember(t, existing.joins("b"), "deliver").start(t)
+	a := newMember(t, through(existing.Port(), "a"), "ingest").start(t)
+	b := newMember(t, through(existing.Port(), "b"), "deliver").start(t)
 	b.Watch(tenant, "orders")
 	a.awaitWatch(t, b.ID(), "orders")
 	a.Announce(mesh.Hint{Tenant: tenant, Queue: "orders", Partition: 3})
@@ -220,7 +223,7 @@ func TestOthersOnAnExistingNATSReadNothingAndAreNotBelieved(t *testing.T) {
 		}
 	}
 	// A member that has the account and no secret talks as one of ours does; then everything heard is said again.
-	s := existing.joins("x")
+	s := through(existing.Port(), "x")
 	seed, err := stranger.Seed()
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"queen.internal/pkg/config"
 	"queen.internal/pkg/logging"
 	"queen.internal/pkg/mesh"
+	"queen.internal/pkg/meshtest"
 )
 
 // childSettings holds the settings of a member that is a process of its own.
@@ -172,8 +173,8 @@ func TestAQuickRestartAfterAKillIsAGapAndNoTransition(t *testing.T) {
 func TestTheWholeMeshMayGoAndComeBack(t *testing.T) {
 	t.Parallel()
 	ports := freePorts(t, 3)
-	between := newRelay(t, fmt.Sprintf("127.0.0.1:%d", ports[1]))
-	s := settings("a", ports[0], between.port())
+	between := meshtest.NewRelay(t, fmt.Sprintf("127.0.0.1:%d", ports[1]))
+	s := settings("a", ports[0], between.Port())
 	s.Heartbeat, s.Dead = 50, 500
 	a := newMember(t, s, "ingest").start(t)
 	s = settings("b", ports[1])
@@ -183,13 +184,13 @@ func TestTheWholeMeshMayGoAndComeBack(t *testing.T) {
 	b.Watch(tenant, "orders")
 	a.awaitWatch(t, b.ID(), "orders")
 	for round := range 3 {
-		between.part()
+		between.Part()
 		a.log.awaitCount(t, "peer down peer=b-deliver", round+1)
 		b.log.awaitCount(t, "peer down peer=a-ingest", round+1)
 		for i := range int64(100_000) {
 			a.Announce(mesh.Hint{Tenant: tenant, Queue: "orders", Partition: i + 1})
 		}
-		between.join()
+		between.Join()
 		a.log.awaitCount(t, "peer recovered peer=b-deliver", round+1)
 		b.log.awaitCount(t, "peer recovered peer=a-ingest", round+1)
 		a.awaitWatch(t, b.ID(), "orders")

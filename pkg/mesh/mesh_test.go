@@ -13,6 +13,7 @@ import (
 
 	"queen.internal/pkg/config"
 	"queen.internal/pkg/mesh"
+	"queen.internal/pkg/meshtest"
 )
 
 func TestHintsReachWhoWatchesTheirQueue(t *testing.T) {
@@ -87,9 +88,9 @@ func TestWhoLeavesIsNotReportedDown(t *testing.T) {
 func TestExactlyWhatWasLostIsReported(t *testing.T) {
 	t.Parallel()
 	ports := freePorts(t, 2)
-	between := newRelay(t, fmt.Sprintf("127.0.0.1:%d", ports[1]))
+	between := meshtest.NewRelay(t, fmt.Sprintf("127.0.0.1:%d", ports[1]))
 	patient := func(s config.Mesh) config.Mesh { s.Dead = 600_000; return s } // it is about numbers, not about presence
-	a := newMember(t, patient(settings("a", ports[0], between.port())), "ingest").start(t)
+	a := newMember(t, patient(settings("a", ports[0], between.Port())), "ingest").start(t)
 	b := newMember(t, patient(settings("b", ports[1])), "deliver").start(t)
 	a.log.await(t, "peer joined")
 	b.log.await(t, "peer joined")
@@ -105,8 +106,8 @@ func TestExactlyWhatWasLostIsReported(t *testing.T) {
 		next(t, "hint", b.hints)
 	}
 	// Cut and joined with nothing said meanwhile: nothing was lost but heartbeats.
-	between.part()
-	between.join()
+	between.Part()
+	between.Join()
 	seen := b.lastSeen(a.ID())
 	b.await(t, "a is heard again", func(p mesh.Peer) bool { return p.ID == a.ID() && p.LastSeen.After(seen.Add(time.Second)) })
 	a.Announce(mesh.Hint{Tenant: tenant, Queue: "orders", Partition: 1, LastOffset: 5})
@@ -117,12 +118,12 @@ func TestExactlyWhatWasLostIsReported(t *testing.T) {
 		t.Errorf("a gap although nothing was lost: %+v", <-b.gaps)
 	}
 	// Cut, and something is said that nobody hears.
-	between.part()
+	between.Part()
 	a.log.await(t, "Router connection closed")
 	sent := a.stats(t).Sent
 	a.Announce(mesh.Hint{Tenant: tenant, Queue: "orders", Partition: 77})
 	a.awaitSent(t, sent+1)
-	between.join()
+	between.Join()
 	gap := next(t, "gap", b.gaps)
 	if gap.Cause != mesh.CauseLost || gap.Peer != a.ID() || !gap.Covers(tenant, "orders") || gap.Config() || gap.Covers(tenant, otherBucket(gap)) {
 		t.Errorf("%+v", gap)

@@ -27,23 +27,29 @@ func Eventually(t *testing.T, answer func() bool) {
 	}
 }
 
-// Parked is how many long polls the delivers hold.
-func (c *Cell) Parked(t *testing.T) int {
+// ParkedAt is how many long polls one deliver holds.
+func (c *Cell) ParkedAt(t *testing.T, address string) (n int) {
 	t.Helper()
-	total := 0
-	for _, address := range c.Deliver {
-		_, body := c.Do(t, address, http.MethodGet, "/metrics/prometheus", "")
-		lines := bufio.NewScanner(bytes.NewReader(body))
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			if value, found := strings.CutPrefix(lines.Text(), "queen_parked_long_polls "); found {
-				n, err := strconv.ParseFloat(value, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
-				total += int(n)
+	_, body := c.Do(t, address, http.MethodGet, "/metrics/prometheus", "")
+	lines := bufio.NewScanner(bytes.NewReader(body))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if value, found := strings.CutPrefix(lines.Text(), "queen_parked_long_polls "); found {
+			parked, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
 			}
+			n = int(parked)
 		}
+	}
+	return n
+}
+
+// Parked is how many long polls the delivers hold.
+func (c *Cell) Parked(t *testing.T) (total int) {
+	t.Helper()
+	for _, address := range c.Deliver {
+		total += c.ParkedAt(t, address)
 	}
 	return total
 }
