@@ -1,0 +1,44 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+)
+
+// keep makes a durable file of what could not be used, in the folder of what was set aside. One that is there already has
+// the same bytes: names say where they come from.
+func (f *Folder) keep(name string, data []byte) error {
+	fsys, path := f.o.FS, filepath.Join(f.asidePath(), name)
+	if _, err := fsys.Stat(path); err == nil {
+		return nil
+	}
+	// Written under another name first, so that a file that is there is complete.
+	partial := path + ".partial"
+	if err := fsys.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("set bytes of the spool aside: %w", err)
+	}
+	h, err := fsys.Create(partial)
+	if err != nil {
+		return fmt.Errorf("set bytes of the spool aside: %w", err)
+	}
+	if _, err = h.Write(data); err == nil {
+		err = h.Sync()
+	}
+	err = errors.Join(err, h.Close())
+	if err == nil {
+		err = fsys.Rename(partial, path)
+	}
+	if err == nil {
+		err = fsys.SyncDir(f.asidePath())
+	}
+	if err != nil {
+		return fmt.Errorf("set bytes of the spool aside: %w", err)
+	}
+	f.aside.Add(1)
+	return nil
+}
+
+// Aside is how many pieces and records lie in the folder of what was set aside, of all processes that used this root.
+func (f *Folder) Aside() int64 { return f.aside.Load() }
