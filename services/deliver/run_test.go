@@ -63,7 +63,7 @@ func setupWith(t *testing.T, adjust func(*settings)) *bundle {
 }
 
 // start runs a deliver on port 0 until the test ends.
-func start(t *testing.T, database pg.Config, adjust func(*settings)) *process {
+func start(t testing.TB, database pg.Config, adjust func(*settings)) *process {
 	t.Helper()
 	s := defaults()
 	s.HTTP.Port, s.BindAddr, s.DrainDelay, s.SyncEnabled = 0, "127.0.0.1", 0, false

@@ -3,10 +3,15 @@
 --
 -- Callers: ack.
 -- Locks:   none.
+--
+-- In PL/pgSQL for the reason given in resolve_transactions.
 CREATE OR REPLACE FUNCTION queen.lacks_hashes(p_partition bigint, p_first bigint, p_last bigint)
 RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT coalesce(sum(least(d.end_offset, p_last) - greatest(d.base_offset, p_first) + 1), 0) < p_last - p_first + 1
-    FROM queen.dedup d
-    WHERE d.partition_id = p_partition AND d.base_offset > p_first - 1000 AND d.base_offset <= p_last AND d.end_offset >= p_first
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce(sum(least(d.end_offset, p_last) - greatest(d.base_offset, p_first) + 1), 0) < p_last - p_first + 1
+        FROM queen.dedup d
+        WHERE d.partition_id = p_partition AND d.base_offset > p_first - 1000 AND d.base_offset <= p_last AND d.end_offset >= p_first);
+END
 $$;
