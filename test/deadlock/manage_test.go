@@ -1,6 +1,7 @@
 package deadlock_test
 
 import (
+	"errors"
 	"time"
 
 	"queen.internal/pkg/queue"
@@ -13,8 +14,19 @@ func (w worker) pin() error {
 }
 
 func (w worker) subscribe() error {
-	_, err := w.group.Subscribe(w.Context(), tenant, w.queueName(), w.groupName(), w.start())
+	_, err := w.contact(w.queueName(), w.groupName(), w.start())
 	return err
+}
+
+// contact registers a group, in pages of two partitions. One time in a few it is left half done for others, as by a process
+// that is killed.
+func (w worker) contact(queueName, groupName string, start group.Start) (sub group.Subscription, err error) {
+	for {
+		sub, err = w.group.Subscribe(w.Context(), tenant, queueName, groupName, start)
+		if !errors.As(err, new(*group.Seeding)) || w.oneIn(4) {
+			return sub, err
+		}
+	}
 }
 
 // to is where a seek goes: the end, the beginning or somewhere.

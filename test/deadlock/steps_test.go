@@ -57,13 +57,17 @@ func (w worker) append() error {
 func (w worker) claim() error {
 	lease, name := queue.NewID(), w.groupName()
 	for _, i := range w.Perm(queues) {
-		sub, err := w.group.Subscribe(w.Context(), tenant, fmt.Sprint("q", i), name, all)
+		sub, err := w.contact(fmt.Sprint("q", i), name, all)
 		if err != nil {
 			return err
 		}
-		ids, err := w.group.Candidates(w.Context(), sub.Ref, 0, 10, time.Time{})
+		found, _, err := w.group.Find(w.Context(), []group.Search{{Subscription: sub.Ref}}, 10, time.Time{})
 		if err != nil {
 			return err
+		}
+		var ids []int64
+		for _, c := range found[0].Candidates {
+			ids = append(ids, c.Partition)
 		}
 		w.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 		result, err := w.group.Claim(w.Context(), group.ClaimRequest{

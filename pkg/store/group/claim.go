@@ -12,19 +12,6 @@ import (
 	"queen.internal/pkg/pg"
 )
 
-const candidatesSQL = `SELECT partition_id FROM queen.candidates($1, $2, $3, $4, $5)`
-
-// Candidates is a page of the partitions in which the group may find work, by ascending id; after is the last id of the
-// page before, 0 for the first. clockCap as in ClaimRequest. Errors have a kind.
-func (s *Store) Candidates(ctx context.Context, subscription Ref, after int64, limit int, clockCap time.Time) ([]int64, error) {
-	rows, err := s.pool.Query(ctx, candidatesSQL, subscription.ID, optionalUUID(&subscription.UID), after, limit, optionalTime(clockCap))
-	if err != nil {
-		return nil, pg.Wrap("list candidates", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Wrap("list candidates", err)
-}
-
 // Verdict is what a claim found at one candidate.
 type Verdict int16
 

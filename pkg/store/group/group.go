@@ -16,10 +16,11 @@ import (
 type Store struct {
 	pool *pg.Pool
 	log  *log.Store
+	page int // cursors that one call of a registration writes
 }
 
 // New returns a Store on pool, which the caller closes.
-func New(pool *pg.Pool) *Store { return &Store{pool: pool, log: log.New(pool)} }
+func New(pool *pg.Pool) *Store { return &Store{pool: pool, log: log.New(pool), page: seedPage} }
 
 // optionalTime is the parameter for t: NULL when t is zero.
 func optionalTime(t time.Time) *time.Time {

@@ -1,7 +1,9 @@
 package group_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -82,11 +84,26 @@ func (b *bench) subscribe(name string, start group.Start) group.Ref {
 
 func (b *bench) candidates(subscription group.Ref) []int64 {
 	b.Helper()
-	ids, err := b.group.Candidates(b.Context(), subscription, 0, 100, time.Time{})
+	ids, err := takeable(b.Context(), b.group, subscription)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return ids
+}
+
+// takeable is the partitions, up to a hundred, in which a group may find work at once.
+func takeable(ctx context.Context, store *group.Store, subscription group.Ref) (ids []int64, err error) {
+	found, _, err := store.Find(ctx, []group.Search{{Subscription: subscription}}, 100, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range found[0].Candidates {
+		if c.Until.IsZero() {
+			ids = append(ids, c.Partition)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
 }
 
 // claim claims up to batch messages of the candidates for a minute.

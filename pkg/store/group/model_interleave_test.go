@@ -561,7 +561,7 @@ func (h *history) agree() {
 		if diff := cmp.Diff(want, got); diff != "" {
 			h.Fatalf("cursors of %q: %s", name, diff)
 		}
-		candidates, err := h.group.Candidates(h.Context(), sub, 0, 10, time.Time{})
+		candidates, err := takeable(h.Context(), h.group, sub)
 		if err != nil {
 			h.Fatal(err)
 		}

@@ -93,7 +93,7 @@ func (c *crowd) consume(r *rand.Rand) {
 			c.check(err)
 			return
 		}
-		ids, err := c.group.Candidates(c.t.Context(), sub.Ref, 0, 10, time.Time{})
+		ids, err := takeable(c.t.Context(), c.group, sub.Ref)
 		if err != nil {
 			c.check(err)
 			return

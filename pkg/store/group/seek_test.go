@@ -161,7 +161,7 @@ func TestSeekLeavesAlonePartitionsThatComeLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	young := b.push("young", "1")
-	if got := b.candidates(seek.Ref); len(got) != 1 || got[0] != young {
+	if got := b.candidates(seek.Ref); len(got) != 0 {
 		t.Errorf("before the first page there is work in %v", got)
 	}
 	if n := b.finish(seek, 3); n != len(old) {

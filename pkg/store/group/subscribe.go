@@ -43,29 +43,39 @@ func (s Start) mode() string {
 	return s.Mode
 }
 
-const subscribeSQL = `SELECT subscription_id, subscription_uid, queue_id FROM queen.subscribe($1, $2, $3, $4, $5)`
+const subscribeSQL = `SELECT subscription_id, subscription_uid, queue_id, seeded, seeding_of FROM queen.subscribe($1, $2, $3, $4, $5, $6, $7)`
 
 // Subscribe is a group's first contact with a queue, which it creates when there is none, or finds that it happened; then
-// start is ignored. Errors have a kind.
+// start is ignored. A group that is registered, but has not got all its cursors yet, is given some more by each call, and
+// until it has them the error is a Seeding. Errors have a kind.
 func (s *Store) Subscribe(ctx context.Context, tenant uuid.UUID, queueName, groupName string, start Start) (Subscription, error) {
-	sub := Subscription{Queue: queueName}
-	err := s.pool.QueryRow(ctx, subscribeSQL, optionalUUID(&tenant), queueName, groupName, start.mode(), optionalTime(start.From)).
-		Scan(&sub.ID, &sub.UID, &sub.QueueID)
+	sub, _, err := s.subscribe(ctx, tenant, queueName, groupName, start, true)
 	return sub, pg.Wrap("subscribe group", err)
 }
-
-const rejoinSQL = `SELECT subscription_id, subscription_uid, queue_id FROM queen.subscribe($1, $2, $3, $4, $5, false)`
 
 // Rejoin is Subscribe for somebody whose subscription may be gone with its queue: it creates no queue, so that a deletion
 // is not undone by who was there before it. False means that there is none. Errors have a kind.
 func (s *Store) Rejoin(ctx context.Context, tenant uuid.UUID, queueName, groupName string, start Start) (Subscription, bool, error) {
-	sub := Subscription{Queue: queueName}
-	err := s.pool.QueryRow(ctx, rejoinSQL, optionalUUID(&tenant), queueName, groupName, start.mode(), optionalTime(start.From)).
-		Scan(&sub.ID, &sub.UID, &sub.QueueID)
-	if errors.Is(err, pgx.ErrNoRows) {
+	sub, there, err := s.subscribe(ctx, tenant, queueName, groupName, start, false)
+	return sub, there, pg.Wrap("subscribe group again", err)
+}
+
+func (s *Store) subscribe(ctx context.Context, tenant uuid.UUID, queueName, groupName string, start Start, create bool) (sub Subscription, there bool, err error) {
+	sub.Queue = queueName
+	var seeded, of *int64
+	err = s.pool.QueryRow(ctx, subscribeSQL, optionalUUID(&tenant), queueName, groupName, start.mode(), optionalTime(start.From), create, s.page).
+		Scan(&sub.ID, &sub.UID, &sub.QueueID, &seeded, &of)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows) && !create:
 		return Subscription{}, false, nil
+	case err != nil:
+		return Subscription{}, false, err
+	case seeded != nil && of == nil:
+		return Subscription{}, false, &Seeding{Done: *seeded}
+	case seeded != nil:
+		return Subscription{}, false, &Seeding{Done: *seeded, Of: *of}
 	}
-	return sub, err == nil, pg.Wrap("subscribe group again", err)
+	return sub, true, nil
 }
 
 const pinSQL = `SELECT subscription_id, subscription_uid, queue_id, partition_id FROM queen.pin($1, $2, $3, $4, $5, $6)`

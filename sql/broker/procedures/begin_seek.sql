@@ -1,5 +1,6 @@
 -- begin_seek finds a group on a queue, for a seek over all its partitions. A group that is new to the queue is registered
--- as by a pop that begins where the seek goes, so nobody can take from elsewhere meanwhile.
+-- as by a pop that begins where the seek goes, so nobody can take from elsewhere meanwhile. The cursors that such a
+-- registration needs are left to the pages of the seek and to the next pop, which writes what they have not.
 --
 -- Callers: the group store.
 -- Input:   p_from as in place_cursor.
@@ -19,7 +20,7 @@ BEGIN
     END IF;
 
     SELECT s.subscription_id, s.subscription_uid, s.queue_id INTO subscription_id, subscription_uid, v_queue_id
-    FROM queen.subscribe(p_tenant, p_queue, p_group, CASE WHEN p_from IS NULL THEN 'new' ELSE 'from' END, p_from, false) s;
+    FROM queen.subscribe(p_tenant, p_queue, p_group, CASE WHEN p_from IS NULL THEN 'new' ELSE 'from' END, p_from, false, 0) s;
     SELECT max(p.id) INTO newest_partition_id FROM queen.partitions p WHERE p.queue_id = v_queue_id;
     IF newest_partition_id IS NOT NULL THEN -- else it was deleted meanwhile
         RETURN NEXT;

@@ -1,6 +1,6 @@
 -- change_subscription notes on every registration of a group the time it is said to begin at. It moves no cursor, and
 -- nothing is delivered differently: a partition without a cursor is delivered from its start, whatever the registration
--- says. What was asked for when the group was registered has become cursors then.
+-- says. What was asked for when the group was registered has become cursors then, or is on the way to it.
 --
 -- Callers: the group store.
 -- Answer:  the queues whose registration was changed.

@@ -12,7 +12,8 @@
 --          says that it knows 10; without it a pause looks like 2.
 -- Answer:  one row per candidate that was tried, in ascending order of partition; a call ends at the first whose next
 --          message exceeds the budget:
---            1 took  2 empty  3 leased (until)  4 busy: its cursor is locked  5 deferred (until)  6 gone
+--            1 took  2 empty  3 leased (until)  4 busy: its cursor is locked  5 deferred (until)  6 gone, or
+--              the group has still to be given a cursor here (seed_page)
 --            7 exhausted: the message at first_offset must be dead-lettered before anything is claimed here
 --            8 took a message that was delivered before: nothing may join it in the pop  9 has one, and the pop has others
 --            10 the queue or the group is paused
@@ -47,7 +48,7 @@ BEGIN
     SELECT q.id, CASE WHEN q.lease_seconds > 0 THEN q.lease_seconds ELSE 60 END AS lease_seconds, make_interval(secs => q.delayed_processing_seconds) AS delay,
            make_interval(secs => q.window_buffer_seconds) AS window_buffer,
            CASE WHEN p_limited THEN q.delivery_limit ELSE 0 END AS delivery_limit,
-           coalesce(q.paused_at, s.paused_at) IS NOT NULL AS paused
+           coalesce(q.paused_at, s.paused_at) IS NOT NULL AS paused, s.seeding_after, s.newest_partition_id
     INTO v_queue
     FROM queen.subscriptions s JOIN queen.queues q ON q.id = s.queue_id AND q.deleted_at IS NULL
     WHERE s.id = p_subscription AND s.uid = p_subscription_uid;
@@ -71,7 +72,7 @@ BEGIN
 
         SELECT p.last_offset, p.log_start, p.uid, p.name INTO v_part
         FROM queen.partitions p WHERE p.id = claim.partition_id AND p.queue_id = v_queue.id;
-        IF NOT FOUND THEN
+        IF NOT FOUND OR (v_cursor.committed IS NULL AND claim.partition_id > v_queue.seeding_after AND claim.partition_id <= v_queue.newest_partition_id) THEN
             verdict := 6; RETURN NEXT; CONTINUE;
         END IF;
 

@@ -21,7 +21,8 @@ BEGIN
     LOOP
         IF p_keep THEN
             -- No partition counts as one that the group has found, so that pops by partition start over, too.
-            UPDATE queen.subscriptions s SET id = DEFAULT, uid = DEFAULT, newest_partition_id = 0
+            UPDATE queen.subscriptions s SET id = DEFAULT, uid = DEFAULT, newest_partition_id = 0,
+                seeding_after = NULL, seeding_from = NULL, seeded = NULL, seeding_of = NULL
             WHERE s.id = delete_group.subscription_id;
         ELSE
             DELETE FROM queen.subscriptions s WHERE s.id = delete_group.subscription_id;

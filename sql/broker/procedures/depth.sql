@@ -2,7 +2,7 @@
 --
 -- Callers: the group store, page after page.
 -- Input:   p_group NULL asks, for each partition, for the named group that is furthest behind; where no named group is
---          known, for those that pop without a group. A registered group without a cursor stands at the start.
+--          known, for those that pop without a group. A registered group without a cursor stands at its seed.
 --          p_after is the last partition of the page before, 0 for the first; p_listed is how many are told one by one.
 -- Answer:  one row; no row when there is no such queue. last_partition_id is NULL when no partition was left. The arrays
 --          are the first partitions of the page. pending counts leased messages, processing those under a live lease.
@@ -16,6 +16,9 @@ DECLARE
     v_ids      bigint[];
     v_known    boolean[]; -- the group is registered, so a missing cursor stands for its start
     v_named    boolean[];
+    v_newest   bigint[];
+    v_after    bigint[];
+    v_from     timestamptz[];
     v_now      timestamptz := clock_timestamp();
 BEGIN
     SELECT q.id INTO v_queue_id FROM queen.queues q
@@ -23,8 +26,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    SELECT array_agg(s.id), array_agg(s.registered_at IS NOT NULL), array_agg(s.group_name <> '__QUEUE_MODE__')
-    INTO v_ids, v_known, v_named
+    SELECT array_agg(s.id), array_agg(s.registered_at IS NOT NULL), array_agg(s.group_name <> '__QUEUE_MODE__'),
+           array_agg(s.newest_partition_id), array_agg(s.seeding_after), array_agg(s.seeding_from)
+    INTO v_ids, v_known, v_named, v_newest, v_after, v_from
     FROM queen.subscriptions s
     WHERE s.queue_id = v_queue_id AND (p_group IS NULL OR s.group_name = p_group);
 
@@ -41,9 +45,9 @@ BEGIN
                    CASE WHEN g.leased_end IS NULL THEN 0
                         ELSE greatest(least(g.leased_end, p.last_offset) - greatest(g.committed, p.before_log), 0) END AS processing
             FROM page p LEFT JOIN LATERAL (
-                SELECT coalesce(c.committed, -1) AS committed,
+                SELECT coalesce(c.committed, queen.absent_cursor(p.id, p.last_offset, s.newest, s.after, s.since)) AS committed,
                        CASE WHEN c.lease_expires_at > v_now THEN c.batch_end END AS leased_end
-                FROM unnest(v_ids, v_known, v_named) AS s(id, known, named)
+                FROM unnest(v_ids, v_known, v_named, v_newest, v_after, v_from) AS s(id, known, named, newest, after, since)
                 LEFT JOIN LATERAL (SELECT c.committed, c.lease_expires_at, c.batch_end FROM queen.cursors c
                                    WHERE c.subscription_id = s.id AND c.partition_id = p.id LIMIT 1) c ON true
                 WHERE s.known OR c.committed IS NOT NULL

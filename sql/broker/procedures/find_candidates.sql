@@ -10,12 +10,13 @@
 -- Answer:  place 0: the clock, and of the snapshot that all this is true in when it was taken at the earliest (asked) and the
 --          bounds of the transactions that it does not see. All with a number below oldest had ended; all from next on got
 --          theirs after asked.
---          For each group that exists, a row without a partition: how far the walk came (slot, after), how many partitions
---          it walked, how often the group's cursors were moved, and whether deliveries are paused: then nothing is walked.
---          Fewer than p_limit means that it is at the end.
+--          For each group that exists and whose registration is at its end, a row without a partition: how far the walk came
+--          (slot, after), how many partitions it walked, how often the group's cursors were moved, and whether deliveries are
+--          paused: then nothing is walked. Fewer than p_limit means that it is at the end.
 --          A row for each partition with work, twice for what is walked and known: until says until when a lease holds it
 --          or a nack has its head wait.
 -- Locks:   none.
+DROP FUNCTION IF EXISTS queen.candidates(bigint, uuid, bigint, integer, timestamptz);
 DROP FUNCTION IF EXISTS queen.find_candidates(bigint[], uuid[], timestamptz[], timestamptz[], bigint[], integer, integer[], bigint[], timestamptz);
 CREATE OR REPLACE FUNCTION queen.find_candidates(
     p_subscriptions bigint[], p_uids uuid[], p_since timestamptz[], p_slots timestamptz[], p_afters bigint[], p_limit integer,
@@ -27,7 +28,7 @@ LANGUAGE sql STABLE AS $$
     WITH groups AS MATERIALIZED (
         SELECT w.place::integer, w.id, w.since, w.slot, w.after, s.queue_id, s.moves, coalesce(s.paused_at, q.paused_at) IS NOT NULL AS paused
         FROM unnest(p_subscriptions, p_uids, p_since, p_slots, p_afters) WITH ORDINALITY AS w(id, uid, since, slot, after, place)
-        CROSS JOIN LATERAL (SELECT s.queue_id, s.moves, s.paused_at FROM queen.subscriptions s WHERE s.id = w.id AND s.uid = w.uid LIMIT 1) s
+        CROSS JOIN LATERAL (SELECT s.queue_id, s.moves, s.paused_at FROM queen.subscriptions s WHERE s.id = w.id AND s.uid = w.uid AND s.seeding_after IS NULL LIMIT 1) s
         CROSS JOIN LATERAL (SELECT q.paused_at FROM queen.queues q WHERE q.id = s.queue_id AND q.deleted_at IS NULL LIMIT 1) q
     ), written AS MATERIALIZED (
         SELECT g.place, g.id AS subscription, p.id, p.written_at, p.first_offset, p.last_offset, p.last_created_at >= g.since AS wanted

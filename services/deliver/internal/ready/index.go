@@ -98,19 +98,6 @@ func (x *Index) call(ctx context.Context, call func() error) error {
 	return call()
 }
 
-// subscribe makes a contact; without create it is false when there is no queue.
-func (x *Index) subscribe(ctx context.Context, key Key, start group.Start, create bool) (made group.Subscription, there bool, err error) {
-	err = x.call(ctx, func() error {
-		if there = create; there {
-			made, err = x.store.Subscribe(ctx, key.Tenant, key.Queue, key.Group, start)
-		} else {
-			made, there, err = x.store.Rejoin(ctx, key.Tenant, key.Queue, key.Group, start)
-		}
-		return err
-	})
-	return made, there, err
-}
-
 // forget has every ring find out anew where it has work.
 func (x *Index) forget() {
 	for _, r := range x.all() {

@@ -64,7 +64,7 @@ func (r *Ring) searchOnce(ctx context.Context, ticket uint64, as seeker) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if running.number > ticket && running.as >= as {
+		if running.number > ticket && running.as >= as || unregistered(running.err) {
 			return running.err
 		}
 		r.mu.Lock()
