@@ -46,7 +46,7 @@ func (b *bundle) locate(ctx context.Context) error {
 		if p.partition.ID != 0 {
 			continue
 		}
-		if known, ok := b.log.ids.Get(p.key); ok {
+		if known, ok := b.log.known(p.key); ok {
 			p.place(known)
 			continue
 		}

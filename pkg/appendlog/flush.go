@@ -91,7 +91,7 @@ func (f *flush) locate(ctx context.Context) {
 		if p.partition.ID != 0 {
 			continue
 		}
-		if known, ok := f.log.ids.Get(p.key); ok {
+		if known, ok := f.log.known(p.key); ok {
 			p.place(known)
 			continue
 		}

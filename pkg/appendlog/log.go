@@ -59,6 +59,7 @@ type Log struct {
 	ids      *lru.Cache[Key, log.Partition]
 	memory   *memory
 	announce func([]Announcement)
+	doubts   bool // nothing that is remembered is believed
 }
 
 // New returns a Log on store. announce is called after each commit, in the committing call, so it must not block; nil
@@ -72,6 +73,22 @@ func New(store *log.Store, announce func([]Announcement)) *Log {
 		announce = func([]Announcement) {}
 	}
 	return &Log{store: store, ids: ids, memory: newMemory(), announce: announce}
+}
+
+// NewForgetful is New for a Log that remembers nothing: it looks partitions up on each append and vouches for none of
+// them, so the procedure looks at the whole window. Outcomes are the same.
+func NewForgetful(store *log.Store, announce func([]Announcement)) *Log {
+	l := New(store, announce)
+	l.doubts, l.memory.off = true, true
+	return l
+}
+
+// known is a partition that was looked up before.
+func (l *Log) known(key Key) (log.Partition, bool) {
+	if l.doubts {
+		return log.Partition{}, false
+	}
+	return l.ids.Get(key)
 }
 
 // Remembered is how many transaction hashes this process can vouch for.

@@ -28,6 +28,8 @@ const (
 // the procedure needs to look only at what this process has not seen. It makes work smaller and decides nothing: a hash
 // that may be known is sent without a voucher, and a voucher is checked under the partition's lock.
 type memory struct {
+	off bool // nothing is taken down, so nothing is known; set before first use
+
 	mu     sync.Mutex
 	recent *simplelru.LRU[log.Partition, *recent]
 	hashes int // in all of them
@@ -84,6 +86,9 @@ func (m *memory) voucher(p log.Partition, runs []log.Run) *log.Voucher {
 // learn takes down an append of this process. after is where to read on when there is something worth reading that this
 // process has not seen; otherwise read is false.
 func (m *memory) learn(p log.Partition, base int64, createdAt time.Time, runs []log.Run) (after int64, read bool) {
+	if m.off {
+		return 0, false
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, known := m.recent.Get(p)

@@ -52,6 +52,23 @@ func TestMemoryStandsForTheRowsItVouchesFor(t *testing.T) {
 	}
 }
 
+func TestALogWithoutMemoryHasEverythingLookedAt(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DB(t)
+	l := appendlog.NewForgetful(log.New(pool), nil)
+	mustAppend(t, l, group("a", "x", "y"))
+	mustAppend(t, l, group("a", "z"))
+	exec(t, pool, `UPDATE queen.dedup SET hashes[1] = $1 WHERE base_offset = 0`, [16]byte(queue.TransactionHash("planted")))
+	if !duplicate(t, l, "planted") || !duplicate(t, l, "z") || duplicate(t, l, "new") || l.Remembered() != 0 {
+		t.Errorf("something was remembered; %d hashes are", l.Remembered())
+	}
+	// Not even which partition it is: the name is another one now.
+	exec(t, pool, `UPDATE queen.partitions SET name = 'moved' WHERE name = 'a'`)
+	if duplicate(t, l, "x") {
+		t.Error("the partition was remembered")
+	}
+}
+
 func TestMemoryOfALostTimelineVouchesForNothing(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DB(t)
@@ -142,7 +159,7 @@ func TestMemoryNeverChangesAnAnswer(t *testing.T) {
 				stored[i].age += d
 			}
 			// Rows move in time only here, never under a memory's feet in life; so the memories start afresh.
-			logs[0], logs[1] = appendlog.New(log.New(pool), nil), appendlog.New(log.New(pool), nil)
+			logs[0], logs[1] = appendlog.New(log.New(pool), nil), appendlog.NewForgetful(log.New(pool), nil)
 		case 1:
 			window = time.Duration(random.IntN(4)) * 30 * time.Minute
 			exec(t, pool, `UPDATE queen.queues SET dedup_window_seconds = $1`, int(window.Seconds()))

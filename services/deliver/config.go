@@ -37,6 +37,10 @@ type settings struct {
 	MaxWaiters     config.Int `envconfig:"QUEEN_POP_MAX_WAITERS" floor:"0"`          // long polls parked at once; more answer 503
 	RingLimit      config.Int `envconfig:"QUEEN_HOTLIST_RING_LIMIT" floor:"1"`       // partitions remembered per group and queue
 	RingIdle       config.Int `envconfig:"QUEEN_HOTLIST_IDLE_SWEEP_MS" floor:"1000"` // ms until an unused ring is dropped
+	// What is remembered can be left out of account: everything is then looked up in PostgreSQL, with the same outcome.
+	Hotlist    config.Bool `envconfig:"QUEEN_HOTLIST"`      // false: each pop of a queue searches all its partitions
+	Registry   config.Bool `envconfig:"QUEEN_ACK_REGISTRY"` // false: the cursors of a lease are searched for
+	DedupCache config.Bool `envconfig:"QUEEN_DEDUP_CACHE"`  // false: a transaction's pushes are compared with the whole window
 	// ms between two pages of 5000 partitions of the walk that looks at everything some day; 0: nothing walks.
 	Sweep config.Int `envconfig:"QUEEN_HOTLIST_SWEEP_MS" floor:"0"`
 }
@@ -60,6 +64,9 @@ func defaults() settings {
 		RingLimit:      32_000,
 		RingIdle:       300_000,
 		Sweep:          5000,
+		Hotlist:        true,
+		Registry:       true,
+		DedupCache:     true,
 	}
 }
 
@@ -101,6 +108,7 @@ func (s *settings) blocks(version string) []config.Block {
 			slog.Int64("pop_wait_initial_interval_ms", int64(s.WaitInitial)), slog.Int64("pop_wait_backoff_threshold", int64(s.WaitThreshold)),
 			slog.Float64("pop_wait_backoff_multiplier", float64(s.WaitMultiplier)), slog.Int64("pop_wait_max_interval_ms", int64(s.WaitMax)),
 			slog.Int64("pop_max_waiters", int64(s.MaxWaiters)), slog.Int64("hotlist_ring_limit", int64(s.RingLimit)),
+			slog.Bool("dedup_cache", bool(s.DedupCache)), slog.Bool("ack_registry", bool(s.Registry)), slog.Bool("hotlist", bool(s.Hotlist)),
 			slog.Int64("hotlist_idle_sweep_ms", int64(s.RingIdle)), slog.Int64("hotlist_sweep_ms", int64(s.Sweep)),
 		}},
 		s.Encryption.In(s.Tenancy.Block()),
@@ -140,3 +148,11 @@ const (
 	// leaseCursors bounds the lease registry: about 20 MB when full.
 	leaseCursors = 200_000
 )
+
+// remembered is how many cursors of leases are kept.
+func (s *settings) remembered() int {
+	if !s.Registry {
+		return 0
+	}
+	return leaseCursors
+}

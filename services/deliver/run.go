@@ -115,13 +115,14 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		logging.For(env.Logger, "clock").Warn("the database's clock leapt; leases go on by the clock before it until the longest has passed",
 			"by_ms", leap.By.Milliseconds(), "reading", leap.Reading, "accepted", leap.Accepted)
 	})
-	leases := lease.NewRegistry(leaseCursors)
+	leases := lease.NewRegistry(s.remembered())
 	store := group.New(p.lanes.Claims)
 	p.lot = wait.New(wait.Options{
 		MaxParked: int(s.MaxWaiters), Workers: searchers, Intervals: s.intervals(), Logger: logging.For(env.Logger, "pop"),
 	})
 	p.index = ready.New(group.New(p.lanes.Reads), p.lot, ready.Options{
 		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap, Sweep: s.Sweep.Millis(),
+		Doubt: !bool(s.Hotlist),
 		Watch: p.mesh.Watch, Unwatch: p.mesh.Unwatch,
 	})
 	p.news = announce.New(p.index, p.mesh, group.New(p.lanes.Reads))
@@ -138,16 +139,20 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 	p.acks = ack.New(ack.Options{
 		Groups: store, News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
 	})
-	p.transactions = p.openTransactions(clock, keys, counters)
+	p.transactions = p.openTransactions(s, clock, keys, counters)
 	p.live = live.New(live.Options{Groups: store, Reads: group.New(p.lanes.Reads), News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout})
 	measure.Watch(p.metrics.Registerer(), p.lot, p.index, leases, p.lanes.ByName())
 	return p, nil
 }
 
 // openTransactions makes the route that acks and pushes at once.
-func (p *parts) openTransactions(clock *lease.Clock, keys *seal.Keys, counters *measure.Counters) *transaction.Service {
+func (p *parts) openTransactions(s *settings, clock *lease.Clock, keys *seal.Keys, counters *measure.Counters) *transaction.Service {
+	appends := appendlog.New
+	if !s.DedupCache {
+		appends = appendlog.NewForgetful
+	}
 	return transaction.New(transaction.Options{
-		Log: appendlog.New(log.New(p.lanes.Transactions), p.news.Appended), Groups: group.New(p.lanes.Transactions), Acks: p.acks, Clock: clock, Keys: keys,
+		Log: appends(log.New(p.lanes.Transactions), p.news.Appended), Groups: group.New(p.lanes.Transactions), Acks: p.acks, Clock: clock, Keys: keys,
 		Timeout: transactionTimeout, Outcomes: counters.Transactions,
 	})
 }

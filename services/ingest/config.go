@@ -26,6 +26,8 @@ type Push struct {
 	Committers config.Int `envconfig:"QUEEN_PUSH_COMMITTERS" floor:"1"`
 	// Bytes of pushes that were accepted and not yet answered, as they lie in memory. Beyond it: 503 with Retry-After.
 	QueuedBytes config.Int `envconfig:"QUEEN_PUSH_QUEUED_BYTES" floor:"1"`
+	// False: nothing is remembered of what was pushed; each push is compared with the whole window in PostgreSQL.
+	DedupCache config.Bool `envconfig:"QUEEN_DEDUP_CACHE"`
 }
 
 // poolSize is ingest's share of the server's connections: the committers, and two for probes and schema.
@@ -42,6 +44,7 @@ func defaults() settings {
 		Push: Push{
 			Committers:  config.Int(bounds.Committers),
 			QueuedBytes: config.Int(bounds.QueuedBytes),
+			DedupCache:  true,
 		},
 	}
 }
@@ -72,6 +75,7 @@ func (s *settings) blocks(version string) []config.Block {
 		s.Mesh.Block(),
 		{Name: "engine", Attrs: []slog.Attr{
 			slog.Int("push_committers", s.committers()), slog.Int64("push_queued_bytes", int64(s.QueuedBytes)),
+			slog.Bool("dedup_cache", bool(s.DedupCache)),
 		}},
 		{Name: "jobs", Attrs: []slog.Attr{slog.Bool("apply_schema", bool(s.ApplySchema))}},
 		s.Encryption.In(s.Tenancy.Block()),

@@ -72,7 +72,11 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 		pool.Close()
 		return err
 	}
-	appends := appendlog.New(store, func(committed []appendlog.Announcement) { hints.Announce(appendlog.Hints(committed)...) })
+	newLog := appendlog.New
+	if !s.DedupCache {
+		newLog = appendlog.NewForgetful
+	}
+	appends := newLog(store, func(committed []appendlog.Announcement) { hints.Announce(appendlog.Hints(committed)...) })
 	batcher := batch.New(appends, bounds)
 	measured.Watch(batcher, appends.Remembered)
 	gate := sealing.New(keys, store.Flags, batcher.Push)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"queen.internal/test/internal/cell"
 )
 
 // lastLine is the number of the contract's last line.
@@ -38,15 +40,40 @@ func TestAcceptance(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) *suite{"1+1": single, "2+2": double} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t)
-			for _, e := range lines {
-				t.Run(fmt.Sprintf("%03d %s", e.number, e.name), func(t *testing.T) {
-					t.Parallel()
-					l := &line{T: t, suite: s}
-					l.turn.Store(uint64(e.number)) // so that not all begin at the same address
-					e.test(l)
-				})
+			start(t).accept(t, lines)
+		})
+	}
+}
+
+// exact are the lines about what is stored, delivered and completed, how often, and in which order.
+var exact = slices.Concat(pushLines, popLines, partitionLines, ackLines, retryLines, transactionLines)
+
+// With what is remembered left out of account, and without news, two of each answer the same.
+func TestAcceptanceOnOtherShapes(t *testing.T) {
+	t.Parallel()
+	for _, shape := range cell.Shapes {
+		if shape.Name == cell.Shipped.Name {
+			continue
+		}
+		t.Run(shape.Name, func(t *testing.T) {
+			t.Parallel()
+			if shape.Full() {
+				doubleAs(t, shape).accept(t, lines)
+			} else {
+				doubleAs(t, shape).accept(t, exact)
 			}
+		})
+	}
+}
+
+// accept tests lines, all at once.
+func (s *suite) accept(t *testing.T, lines []entry) {
+	for _, e := range lines {
+		t.Run(fmt.Sprintf("%03d %s", e.number, e.name), func(t *testing.T) {
+			t.Parallel()
+			l := &line{T: t, suite: s}
+			l.turn.Store(uint64(e.number)) // so that not all begin at the same address
+			e.test(l)
 		})
 	}
 }

@@ -63,10 +63,14 @@ func single(t *testing.T) *suite {
 // double is two of each, with a key; they believe the tenant that a request names.
 func double(t *testing.T) *suite {
 	t.Helper()
+	return doubleAs(t, cell.Shipped)
+}
+
+func doubleAs(t *testing.T, shape cell.Shape) *suite {
+	t.Helper()
 	s := &suite{spread: true, key: true}
-	s.cell = world.Shared(t, "2+2", local.Options{Ingest: 2, Deliver: 2, Env: []string{
-		"QUEEN_ENCRYPTION_KEY=" + sealKey, "QUEEN_TENANCY_HEADER=true", "QUEEN_KV_TRUSTED_PROXY=true",
-	}})
+	env := append([]string{"QUEEN_ENCRYPTION_KEY=" + sealKey, "QUEEN_TENANCY_HEADER=true", "QUEEN_KV_TRUSTED_PROXY=true"}, shape.Env...)
+	s.cell = world.Shared(t, "2+2 "+shape.Name, local.Options{Ingest: 2, Deliver: 2, Env: env})
 	s.connect(t)
 	return s
 }

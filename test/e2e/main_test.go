@@ -20,5 +20,12 @@ func TestMain(m *testing.M) { os.Exit(cell.Main(m, &world)) }
 // shared is the stack of two ingests and two delivers that most tests use.
 func shared(t *testing.T) *cell.Cell {
 	t.Helper()
-	return world.Shared(t, "2+2", local.Options{Ingest: 2, Deliver: 2, Env: []string{fmt.Sprint("QUEEN_MAX_BODY_BYTES=", maxBody)}})
+	return sharedAs(t, cell.Shipped)
+}
+
+// sharedAs is one like it of another shape.
+func sharedAs(t *testing.T, s cell.Shape) *cell.Cell {
+	t.Helper()
+	env := append([]string{fmt.Sprint("QUEEN_MAX_BODY_BYTES=", maxBody)}, s.Env...)
+	return world.Shared(t, s.Name, local.Options{Ingest: 2, Deliver: 2, Env: env})
 }

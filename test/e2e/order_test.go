@@ -70,7 +70,10 @@ func (l *ledger) check(t *testing.T, partitions, producers, each int) {
 
 func TestOrderHoldsUnderConcurrentProducersAndConsumers(t *testing.T) {
 	t.Parallel()
-	c := shared(t)
+	cell.EachShape(t, func(t *testing.T, s cell.Shape) { orderHolds(t, sharedAs(t, s)) })
+}
+
+func orderHolds(t *testing.T, c *cell.Cell) {
 	queue := cell.FreshQueue()
 	const partitions, producers, each, workers = 6, 4, 120, 4
 	total := partitions * producers * each
@@ -165,7 +168,10 @@ func consume(ctx context.Context, t *testing.T, target *client.Client, queue, gr
 
 func TestDeduplicationHoldsAcrossTwoIngests(t *testing.T) {
 	t.Parallel()
-	c := shared(t)
+	cell.EachShape(t, func(t *testing.T, s cell.Shape) { deduplicationHolds(t, sharedAs(t, s)) })
+}
+
+func deduplicationHolds(t *testing.T, c *cell.Cell) {
 	queue := cell.FreshQueue()
 	const keys, pushers = 20, 8
 	ids := make([]map[string]int, keys) // message id -> how often it was told

@@ -75,6 +75,29 @@ func (l *load) run(span time.Duration) {
 	clients.Wait()
 }
 
+// disturbed is run with something that is done again and again meanwhile, at that pace. It returns how often that was.
+func (l *load) disturbed(span, pace time.Duration, disturb func(context.Context, *rand.Rand)) int {
+	ctx, over := context.WithCancel(l.Context())
+	done := make(chan int)
+	go func() {
+		r := rand.New(rand.NewPCG(*seed, 77))
+		next := time.NewTicker(pace)
+		defer next.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ctx.Done():
+				done <- n
+				return
+			case <-next.C:
+				disturb(ctx, r)
+			}
+		}
+	}()
+	l.run(span)
+	over()
+	return <-done
+}
+
 // failed notes that a call had no answer.
 func (l *load) failed(err error) {
 	if err != nil && !l.tolerant {

@@ -44,9 +44,9 @@ func (s *stand) told() string {
 	return strings.TrimPrefix(fmt.Sprint(s.seen), "map")
 }
 
-func newStand(t *testing.T) *stand {
+func newStand(t *testing.T, shape cell.Shape) *stand {
 	t.Helper()
-	c := world.Shared(t, "2+2", local.Options{Ingest: 2, Deliver: 2})
+	c := world.Shared(t, shape.Name, local.Options{Ingest: 2, Deliver: 2, Env: shape.Env})
 	db, err := pgxpool.New(context.WithoutCancel(t.Context()), c.Stack.DSN())
 	if err != nil {
 		t.Fatal(err)

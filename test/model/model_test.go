@@ -5,26 +5,34 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"queen.internal/test/internal/cell"
 )
 
 func TestHistoriesOfOneConsumerFollowTheModel(t *testing.T) {
 	t.Parallel()
-	follow(t, few)
+	cell.EachShape(t, func(t *testing.T, s cell.Shape) { follow(t, s, few) })
 }
 
 func TestHistoriesOfManyFollowTheModel(t *testing.T) {
 	t.Parallel()
-	follow(t, many)
+	cell.EachShape(t, func(t *testing.T, s cell.Shape) { follow(t, s, many) })
 }
+
+// shortLimit is how long histories may be begun on a shape of the stack that is not the shipped one.
+const shortLimit = 10 * time.Second
 
 // follow runs histories until there are enough of them, or the time is over in which they may begin. A failed one is
 // shrunk in any time.
-func follow(t *testing.T, from names) {
-	s := newStand(t)
+func follow(t *testing.T, shape cell.Shape, from names) {
+	s, limit := newStand(t, shape), *limit
+	if !shape.Full() {
+		limit = min(limit, shortLimit)
+	}
 	defer func() { t.Log(s.told()) }()
 	began, failed := time.Now(), false
 	rapid.Check(t, func(rt *rapid.T) {
-		if *limit > 0 && time.Since(began) > *limit && !failed {
+		if limit > 0 && time.Since(began) > limit && !failed {
 			return
 		}
 		s.count("histories", 1)

@@ -102,7 +102,7 @@ func (w *World) Shared(t *testing.T, name string, opts local.Options) *Cell {
 	defer w.mu.Unlock()
 	s := w.shared[name]
 	if s == nil {
-		opts.Dir, opts.Binaries, opts.Throwaway = filepath.Join(w.Folder, "shared-"+name), w.Binaries, true
+		opts.Dir, opts.Binaries, opts.Throwaway = filepath.Join(w.Folder, "shared-"+strings.ReplaceAll(name, " ", "-")), w.Binaries, true
 		s = new(started)
 		var stack *local.Stack
 		if stack, s.err = local.Start(context.Background(), opts); s.err == nil {

@@ -113,6 +113,12 @@ func (c *call) answer(ctx context.Context, err error) (*wire.PopResponse, error)
 func (c *call) drain(ctx context.Context, ring *ready.Ring, ticket uint64, search bool) error {
 	var tally tally
 	searched, again, settles := !search, 0, 0
+	if ring.Doubted() {
+		searched = true
+		if err := c.search(ctx, ring, ring.Ticket()); err != nil {
+			return err
+		}
+	}
 	for c.wants() && ctx.Err() == nil && tally.hidden < hiddenRounds {
 		if t := ring.Take(c.width(ring.Queued(), tally.rounds)); len(t.Partitions) > 0 {
 			claims, err := c.claimRing(ctx, ring, t)

@@ -26,6 +26,7 @@ type Options struct {
 	Refresh  time.Duration    // a ring in use is searched at least this often
 	Timeout  time.Duration    // of a search
 	IdleDrop time.Duration    // how long a ring without users is kept
+	Doubt    bool             // each search walks over everything, and pops search before they take; see Ring.Doubted
 	Sweep    time.Duration    // between two pages of the walk that never ends; 0: there is none
 	ClockCap func() time.Time // of the database's clock; see package lease
 

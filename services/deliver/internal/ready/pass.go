@@ -80,6 +80,9 @@ func (r *Ring) learn(f *flight, p *pass, q *question) (over bool) {
 	case q.found.End:
 		r.lost = r.lost || !fit
 		r.known, r.moves, r.pass = p.until, p.moves, nil
+		if r.index.options.Doubt {
+			r.known = time.Time{}
+		}
 		return p.search == f.number
 	}
 	r.lost = r.lost || !fit

@@ -255,6 +255,32 @@ func TestHorizon_BeginsBeforeWhatWasUnderWay(t *testing.T) {
 	}
 }
 
+func TestDoubt_EachSearchWalksOverEverything(t *testing.T) {
+	t.Parallel()
+	for _, doubt := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			db := newDatabase(1, 0)
+			db.push(1)
+			s := play(t, db, 100, never)
+			defer s.stop()
+			s.index.options.Doubt = doubt // nothing has looked at it yet
+			r := s.index.Ring(orders, all)
+			s.drained(t, r)
+			time.Sleep(time.Hour)
+			s.drained(t, r) // its lease has ended
+			db.mu.Lock()
+			db.at(1).messages = 1 // and no write says so
+			db.mu.Unlock()
+			if err := r.Search(t.Context(), r.Ticket()); err != nil {
+				t.Fatal(err)
+			}
+			if found := r.Queued() == 1; found != doubt || r.Doubted() != doubt {
+				t.Errorf("doubt %v: found %v", doubt, found)
+			}
+		})
+	}
+}
+
 func TestSweep_FindsWhatNothingLeadsTo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -214,6 +214,9 @@ func (r *Ring) announce(n int) {
 	}
 }
 
+// Doubted says that a pop does not take what the ring holds before it has searched.
+func (r *Ring) Doubted() bool { return r.index.options.Doubt }
+
 // Kick wakes one poll when there is something to take. A pop calls it when it leaves without having emptied the ring.
 func (r *Ring) Kick() {
 	r.mu.Lock()
