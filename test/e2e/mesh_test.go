@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -15,6 +16,8 @@ import (
 	"queen.internal/pkg/meshtest"
 	"queen.internal/test/internal/cell"
 )
+
+var pause = flag.Duration("e2e.pause", 0, "how long a deliver stands still after the others have noticed")
 
 // wakeful is a stack of two delivers that find nothing by themselves: parked polls look once an hour, and nothing walks
 // over everything. Only news wakes a poll.
@@ -31,7 +34,7 @@ func parkedAt(t *testing.T, c *cell.Cell, address, queue string) <-chan client.B
 	t.Helper()
 	answer := make(chan client.Batch, 1)
 	go func() {
-		batch, err := c.At(t, address).Pop(t.Context(), client.PopRequest{Queue: queue, Wait: time.Minute, AutoAck: true})
+		batch, err := c.At(t, address).Pop(t.Context(), client.PopRequest{Queue: queue, Wait: time.Minute + *pause, AutoAck: true})
 		if err != nil {
 			t.Errorf("pop at %s: %v", address, err)
 		}
@@ -116,6 +119,7 @@ func TestADeliverPausedForAWhileMissesNothing(t *testing.T) {
 	pushAt(t, c, c.Ingest[0], queue, "while it is paused", client.Queued)
 	// Long enough that the others take it for dead: that is told in the log of ingest.
 	cell.Eventually(t, func() bool { return strings.Contains(c.Stack.Logs(local.Ingest), "mesh: peer down") })
+	<-time.After(*pause)
 	if err := c.Stack.Signal(local.Deliver, 1, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,9 @@ func (c *checker) sortOut() {
 	for i := range c.Pops {
 		if pop := &c.Pops[i]; !pop.Lost {
 			for _, span := range pop.Spans {
-				c.addGrant(pop, span, extends[pop.Lease])
+				for _, claimed := range c.claims(pop, span) {
+					c.addGrant(pop, claimed, extends[pop.Lease])
+				}
 			}
 		}
 	}
@@ -90,6 +92,21 @@ func (c *checker) sortOut() {
 		slices.SortFunc(g.commits, func(a, b commit) int { return cmp.Compare(a.End, b.End) })
 		g.cutLeases()
 	}
+}
+
+// claims are the claims that a span came from. A pop that consumes at once may come to a partition again, after another
+// did, and goes on behind what that one got; nothing in the answer parts the two.
+func (c *checker) claims(pop *Pop, span Span) (parts []Span) {
+	begin := 0
+	for i := 1; pop.AutoAck && i < len(span.IDs); i++ {
+		before, known := c.at[span.Partition][span.IDs[i-1]]
+		offset, stored := c.at[span.Partition][span.IDs[i]]
+		if known && stored && offset > before+1 {
+			parts = append(parts, Span{Partition: span.Partition, Attempt: span.Attempt, IDs: span.IDs[begin:i]})
+			begin = i
+		}
+	}
+	return append(parts, Span{Partition: span.Partition, Attempt: span.Attempt, IDs: span.IDs[begin:]})
 }
 
 // addGrant notes what a pop got of a partition, and how long its lease lasts if nobody ends it.

@@ -104,7 +104,7 @@ const (
 	RuleLog        = "log"        // what is told and what is stored are the same
 	RuleOrder      = "order"      // a push that was answered comes before one that began later
 	RuleDedup      = "dedup"      // a key is stored once, and known to others only then
-	RuleSpan       = "span"       // a pop delivers consecutive messages
+	RuleSpan       = "span"       // a claim delivers consecutive messages
 	RuleLease      = "lease"      // one live lease for a partition and a group
 	RuleStale      = "stale"      // a lease that has ended acknowledges nothing
 	RuleFirst      = "first"      // first deliveries come in order

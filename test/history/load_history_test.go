@@ -48,7 +48,7 @@ func TestConcurrentCallsHaveAnExplanation(t *testing.T) {
 // has one of each role.
 func TestConcurrentCallsHaveAnExplanationWhenProcessesAreKilled(t *testing.T) {
 	t.Parallel()
-	cell.EachShape(t, func(t *testing.T, s cell.Shape) {
+	cell.EachFullShape(t, func(t *testing.T, s cell.Shape) {
 		c := world.Own(t, local.Options{Ingest: 2, Deliver: 2, Env: s.Env})
 		l := newLoad(t, c, true)
 		kills := l.disturbed(spanOn(s), 700*time.Millisecond, func(_ context.Context, r *rand.Rand) {

@@ -29,10 +29,23 @@ func (s Shape) Full() bool { return s.Name == Shipped.Name || *full }
 // EachShape runs a test on every shape, all at once.
 func EachShape(t *testing.T, test func(t *testing.T, s Shape)) {
 	t.Helper()
+	each(t, func(Shape) bool { return true }, test)
+}
+
+// EachFullShape is EachShape for what has no part that would do.
+func EachFullShape(t *testing.T, test func(t *testing.T, s Shape)) {
+	t.Helper()
+	each(t, Shape.Full, test)
+}
+
+func each(t *testing.T, wanted func(Shape) bool, test func(t *testing.T, s Shape)) {
+	t.Helper()
 	for _, s := range Shapes {
-		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
-			test(t, s)
-		})
+		if wanted(s) {
+			t.Run(s.Name, func(t *testing.T) {
+				t.Parallel()
+				test(t, s)
+			})
+		}
 	}
 }
