@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/config"
+	"queen.internal/pkg/store/log"
 	"queen.internal/pkg/wire"
 	"queen.internal/services/deliver/internal/wait"
 )
@@ -148,6 +150,14 @@ const (
 	// leaseCursors bounds the lease registry: about 20 MB when full.
 	leaseCursors = 200_000
 )
+
+// appendLog is what the pushes of transactions are appended by.
+func (s *settings) appendLog(store *log.Store, announce func([]appendlog.Announcement)) *appendlog.Log {
+	if !s.DedupCache {
+		return appendlog.NewForgetful(store, announce)
+	}
+	return appendlog.New(store, announce)
+}
 
 // remembered is how many cursors of leases are kept.
 func (s *settings) remembered() int {

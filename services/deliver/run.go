@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 
-	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/auth"
 	"queen.internal/pkg/config"
 	"queen.internal/pkg/daemon"
@@ -122,8 +121,7 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 	})
 	p.index = ready.New(group.New(p.lanes.Reads), p.lot, ready.Options{
 		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap, Sweep: s.Sweep.Millis(),
-		Doubt: !bool(s.Hotlist),
-		Watch: p.mesh.Watch, Unwatch: p.mesh.Unwatch,
+		Doubt: !bool(s.Hotlist), Watch: p.mesh.Watch, Unwatch: p.mesh.Unwatch,
 	})
 	p.news = announce.New(p.index, p.mesh, group.New(p.lanes.Reads))
 	p.news.Listen()
@@ -147,12 +145,8 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 
 // openTransactions makes the route that acks and pushes at once.
 func (p *parts) openTransactions(s *settings, clock *lease.Clock, keys *seal.Keys, counters *measure.Counters) *transaction.Service {
-	appends := appendlog.New
-	if !s.DedupCache {
-		appends = appendlog.NewForgetful
-	}
 	return transaction.New(transaction.Options{
-		Log: appends(log.New(p.lanes.Transactions), p.news.Appended), Groups: group.New(p.lanes.Transactions), Acks: p.acks, Clock: clock, Keys: keys,
+		Log: s.appendLog(log.New(p.lanes.Transactions), p.news.Appended), Groups: group.New(p.lanes.Transactions), Acks: p.acks, Clock: clock, Keys: keys,
 		Timeout: transactionTimeout, Outcomes: counters.Transactions,
 	})
 }
