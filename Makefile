@@ -13,6 +13,8 @@ TIMEOUT   ?= 10m
 # Narrow a run: make test PACKAGES=queen.internal/pkg/segment RUN=Fuzz
 PACKAGES  ?= work
 RUN       ?= .
+# Rows of make bench; none means all.
+ROWS      ?=
 ARGS      ?=
 
 VERSION    = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -26,7 +28,7 @@ TOOLSTAMP  = $(TOOLS)/.built-$(shell $(GO) env GOVERSION)
 .DEFAULT_GOAL := help
 # go spreads its own work over the cores; two targets at once would only fight.
 .NOTPARALLEL:
-.PHONY: help up down demo build test race e2e bench check fmt format vet lint tidy tidy-check modules tools race-notice
+.PHONY: help up down demo build test race e2e bench microbench check fmt format vet lint tidy tidy-check modules tools race-notice
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -58,7 +60,10 @@ race: race-notice $(STATE)/bin/withpg tools ## only the tests, with the race det
 e2e: $(STATE)/bin/withpg tools ## only the tests on real processes: end to end, acceptance
 	@$(call run-tests,,queen.internal/test/e2e/... queen.internal/test/acceptance/...)
 
-bench: $(STATE)/bin/withpg ## every benchmark, for figures (RUN selects)
+bench: $(STATE)/bin/bench ## measure the table of docs/benchmarks.md on stacks of its own (ROWS picks, ARGS="--help" tells more)
+	@exec $(STATE)/bin/bench -rows '$(ROWS)' $(ARGS)
+
+microbench: $(STATE)/bin/withpg ## every Go benchmark, for figures (RUN selects)
 	@$(STATE)/bin/withpg $(GO) test -p 1 -run '^$$' -bench '$(RUN)' -benchmem -timeout 60m $(PACKAGES)
 
 check: format vet lint tidy-check modules ## format, vet, lint, tidy and a build of every module on its own; changes nothing
@@ -97,12 +102,15 @@ $(TOOLSTAMP): lint/go.mod lint/go.sum
 	@touch $@
 
 # go decides what is out of date, so these are built each time.
-.PHONY: $(STATE)/bin/stack $(STATE)/bin/demo $(STATE)/bin/withpg
+.PHONY: $(STATE)/bin/stack $(STATE)/bin/demo $(STATE)/bin/bench $(STATE)/bin/withpg
 $(STATE)/bin/stack:
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ queen.internal/compose/local/cmd/stack
 
 $(STATE)/bin/demo:
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $@ queen.internal/compose/demo
+
+$(STATE)/bin/bench:
+	@$(GO) build -o $@ queen.internal/test/load/bench
 
 $(STATE)/bin/withpg:
 	@$(GO) build -o $@ queen.internal/pkg/pgserver/cmd/withpg

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+
+	"queen.internal/compose/local"
+	"queen.internal/test/load/internal/payload"
+)
+
+const defaultRandom = payload.DefaultRandomShare
+
+// row is one line of the table, or a few that are measured together.
+type row struct {
+	name  string
+	what  string
+	stack local.Options // beyond the usual
+	run   func(context.Context, *bench) ([]Result, error)
+}
+
+// table is every row, in the order of the document.
+func table() []row {
+	return []row{
+		{"push-100", "push, batch 100, 16 connections", local.Options{}, pushHundred},
+		{"push-1", "push, batch 1, 64 and 256 connections", local.Options{}, pushOne},
+		{"pop-100", "pop and ack, batch 100, 16 consumers, cold and warm", local.Options{}, popHundred},
+		{"pop-1", "pop and ack, batch 1, 64 consumers", local.Options{}, popOne},
+		{"both-100", "push, pop and ack at once, batch 100", local.Options{}, both},
+		{"latency", "push to delivered, 200 a second", local.Options{}, latency},
+		{"latency-64", "the same with 4 consumers on 64 partitions", local.Options{}, latencyMany},
+	}
+}
+
+func find(name string) (row, bool) {
+	for _, r := range table() {
+		if r.name == name {
+			return r, true
+		}
+	}
+	return row{}, false
+}
