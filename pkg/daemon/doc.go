@@ -7,6 +7,8 @@
 // the exit code. The first SIGINT or SIGTERM ends the context that run got, with a cause that names the signal; the
 // second ends the process at once.
 //
+// With QUEEN_PPROF_ADDR set, one more goroutine answers for profiles; Main waits for its end when the service has ended.
+//
 // Group owns one goroutine for each component's Run. A component starts when every earlier one has started, and is
 // told to stop when every later one has ended; a component may therefore use the earlier ones until the end of its Run.
 // Each Run has a context of its own that ends only when it is that component's turn, so a signal does not cancel the

@@ -102,6 +102,11 @@ func (s signalled) Error() string { return "stopped by signal: " + s.String() }
 
 // live runs the service under signals.
 func (p process) live(logger *slog.Logger, given map[string]bool, run RunFunc) error {
+	profiles, err := openProfiles(logger)
+	if err != nil {
+		return err
+	}
+	defer profiles.close()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -114,7 +119,7 @@ func (p process) live(logger *slog.Logger, given map[string]bool, run RunFunc) e
 		p.watch(logging.For(logger, "shutdown"), signals, stop, ended)
 	}()
 	defer logPanic(logger)
-	err := run(ctx, Env{p.service, p.version, logger, p.stdout, given})
+	err = run(ctx, Env{p.service, p.version, logger, p.stdout, given})
 	close(ended)
 	<-watched
 	if ctx.Err() == nil {

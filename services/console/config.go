@@ -12,6 +12,7 @@ type settings struct {
 	config.HTTP
 	config.Postgres
 	config.Logging
+	config.Profiling
 	config.Tenancy
 	config.Auth
 	config.Encryption
@@ -57,5 +58,6 @@ func (s *settings) blocks(version string) []config.Block {
 		s.Auth.Block(),
 		s.Encryption.In(s.Tenancy.Block()),
 		s.Logging.Block(),
+		s.Profiling.Block(),
 	}
 }

@@ -19,6 +19,7 @@ type settings struct {
 	config.HTTP
 	config.Postgres
 	config.Logging
+	config.Profiling
 	config.Tenancy
 	config.Auth
 	config.Mesh
@@ -115,6 +116,7 @@ func (s *settings) blocks(version string) []config.Block {
 		}},
 		s.Encryption.In(s.Tenancy.Block()),
 		s.Logging.Block(),
+		s.Profiling.Block(),
 	}
 }
 

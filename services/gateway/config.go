@@ -14,6 +14,7 @@ import (
 type settings struct {
 	config.HTTP
 	config.Logging
+	config.Profiling
 	Mode
 	Roles
 }
@@ -109,5 +110,6 @@ func (s *settings) blocks(version string) []config.Block {
 			slog.Any("ingest", s.Ingest), slog.Any("deliver", s.Deliver), slog.Any("maintainer", s.Maintainer), slog.Any("console", s.Console),
 		}},
 		s.Logging.Block(),
+		s.Profiling.Block(),
 	}
 }

@@ -12,6 +12,7 @@ type settings struct {
 	config.HTTP
 	config.Postgres
 	config.Logging
+	config.Profiling
 	config.Tenancy
 	config.Auth
 	config.Mesh
@@ -80,5 +81,6 @@ func (s *settings) blocks(version string) []config.Block {
 		{Name: "jobs", Attrs: []slog.Attr{slog.Bool("apply_schema", bool(s.ApplySchema))}},
 		s.Encryption.In(s.Tenancy.Block()),
 		s.Logging.Block(),
+		s.Profiling.Block(),
 	}
 }

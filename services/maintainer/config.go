@@ -11,6 +11,7 @@ type settings struct {
 	config.HTTP
 	config.Postgres
 	config.Logging
+	config.Profiling
 	config.Auth
 }
 
@@ -37,5 +38,6 @@ func (s *settings) blocks(version string) []config.Block {
 		s.Postgres.Block(),
 		s.Auth.Block(),
 		s.Logging.Block(),
+		s.Profiling.Block(),
 	}
 }

@@ -34,7 +34,8 @@ type bench struct {
 	tenant    string
 	progress  io.Writer
 	queues    int
-	profiled  map[string]bool
+	pprof     map[string]string // addresses by service
+	profiled  map[string]bool   // names of turns
 }
 
 // stopLimit is what a stack gets to end.
@@ -54,7 +55,11 @@ func measure(ctx context.Context, o options, r row, binaries string, progress io
 	if b.payloads, err = payload.New(4096, o.payload, o.random, 1); err != nil {
 		return nil, err
 	}
-	if b.stack, err = local.Start(ctx, b.stackOptions(r, folder, binaries)); err != nil {
+	settings, err := b.stackOptions(r, folder, binaries)
+	if err != nil {
+		return nil, err
+	}
+	if b.stack, err = local.Start(ctx, settings); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -64,6 +69,14 @@ func measure(ctx context.Context, o options, r row, binaries string, progress io
 	}()
 	if b.yardstick, err = yardstick.Open(ctx, b.stack.DSN(), b.payloads, partitions); err != nil {
 		return nil, err
+	}
+	if b.profiles != "" {
+		if err := os.MkdirAll(b.profiles, 0o755); err != nil {
+			return nil, err
+		}
+		if counted, err := b.countStatements(ctx); err != nil || !counted {
+			return nil, errors.Join(errors.New("profiles: pg_stat_statements is not to be had"), err)
+		}
 	}
 	if results, err = r.run(ctx, b); err != nil {
 		return nil, err
@@ -75,11 +88,14 @@ func measure(ctx context.Context, o options, r row, binaries string, progress io
 }
 
 // stackOptions is a stack as an operator of several tenants would run it.
-func (b *bench) stackOptions(r row, folder, binaries string) local.Options {
+func (b *bench) stackOptions(r row, folder, binaries string) (local.Options, error) {
 	s := r.stack
 	s.Dir, s.Binaries, s.Throwaway = folder, binaries, true
 	s.Env = append([]string{"QUEEN_TENANCY_HEADER=true", "QUEEN_KV_TRUSTED_PROXY=true"}, s.Env...)
-	return s
+	if b.profiles != "" {
+		return s, b.profilePorts(&s)
+	}
+	return s, nil
 }
 
 // saveLogs keeps what the processes printed, if that was asked for.
@@ -154,7 +170,7 @@ func (b *bench) turnFor(ctx context.Context, name string, warmup, duration time.
 	if err != nil {
 		return turn.Figures{}, err
 	}
-	f, err := turn.Run(ctx, turn.Plan{Warmup: warmup, Duration: duration, Processes: processes}, do)
+	f, err := turn.Run(ctx, turn.Plan{Warmup: warmup, Duration: duration, Processes: processes}, b.profile(name, warmup, duration, do))
 	if err != nil {
 		return f, fmt.Errorf("%s: %w", name, err)
 	}
@@ -167,8 +183,8 @@ func (b *bench) turnFor(ctx context.Context, name string, warmup, duration time.
 
 // once runs work to its end, outside of any measurement.
 func once(ctx context.Context, do work) error {
-	var m turn.Meter
-	if err := do(ctx, &m); err != nil {
+	m := turn.NewMeter()
+	if err := do(ctx, m); err != nil {
 		return err
 	}
 	return m.Problem()

@@ -3,9 +3,7 @@ package main
 import (
 	"encoding/json"
 	"math"
-	"time"
 
-	"queen.internal/test/load/internal/ledger"
 	"queen.internal/test/load/internal/turn"
 	"queen.internal/test/load/internal/verdict"
 )
@@ -47,12 +45,9 @@ type Result struct {
 
 // Taken is one pair as it was measured.
 type Taken struct {
-	SyncMillis float64            `json:"fsync_ms"`
-	Subject    turn.Figures       `json:"subject"`
-	Yardstick  turn.Figures       `json:"yardstick"`
-	Judgements []ledger.Judgement `json:"judgements,omitempty"`
-	Extra      map[string]float64 `json:"extra,omitempty"`
-	Took       time.Duration      `json:"-"`
+	SyncMillis float64      `json:"fsync_ms"`
+	Subject    turn.Figures `json:"subject"`
+	Yardstick  turn.Figures `json:"yardstick"`
 }
 
 // figure picks one number of a turn.

@@ -12,6 +12,9 @@ import (
 // latencyRate is messages a second, one at a time, to a schedule.
 const latencyRate = 200
 
+// popDefault is the batch of a pop that does not say: a consumer takes what is there, mostly one message.
+const popDefault = 200
+
 // trickle is a queue that gets single messages to a schedule and whose consumers wait for each.
 func (b *bench) trickle(name string, target traffic.Target, partitions, consumers int) (func(context.Context) (turn.Figures, error), error) {
 	const connections = 4 // so that a slow push does not hold the next one up
@@ -22,7 +25,7 @@ func (b *bench) trickle(name string, target traffic.Target, partitions, consumer
 	q := &backlog{target: target, ledger: l}
 	producers := traffic.Producers{Target: target, Ledger: l, Count: connections, Batch: 1, Rate: latencyRate}
 	return func(ctx context.Context) (turn.Figures, error) {
-		f, err := b.turnFor(ctx, name, b.warmup, 2*b.duration, together(producers.Produce, q.consumers(0, consumers, 1).Consume))
+		f, err := b.turnFor(ctx, name, b.warmup, 2*b.duration, together(producers.Produce, q.consumers(0, consumers, popDefault).Consume))
 		return f, errors.Join(err, clean(l, false))
 	}, nil
 }

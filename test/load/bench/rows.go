@@ -27,6 +27,15 @@ func table() []row {
 		{"both-100", "push, pop and ack at once, batch 100", local.Options{}, both},
 		{"latency", "push to delivered, 200 a second", local.Options{}, latency},
 		{"latency-64", "the same with 4 consumers on 64 partitions", local.Options{}, latencyMany},
+		{"edge", "through the edge, batch 100 and batch 1", local.Options{}, throughEdge},
+		{"backlog", "pops with a large backlog behind them", local.Options{}, deepBacklog},
+		{"polls", "parked long polls, at deliver and through the edge", local.Options{}, polls},
+		{"memory", "memory of each service, idle and loaded", local.Options{}, memory},
+		{"two-two", "two ingest and two deliver instead of one and one", local.Options{Ingest: 2, Deliver: 2}, twoAndTwo},
+		{"cold-start", "exec to /readyz", local.Options{}, coldStart},
+		{"mesh", "what a hint adds", local.Options{}, hints},
+		{"idle", "what an idle stack asks of PostgreSQL", local.Options{}, idle},
+		{"rings", "deliver's memory with very many partitions", local.Options{}, rings},
 	}
 }
 

@@ -32,11 +32,18 @@ type Usage struct {
 	Peak int64 `json:"peak_bytes"`
 }
 
+// Seen is what a window has shown. Cores are averages over the window.
+type Seen struct {
+	Usage  []Usage
+	Own    float64 // cores of the calling program
+	Others float64 // cores of everything else on the machine, which should be none
+}
+
 // Watch is an open window.
 type Watch struct {
 	processes []Process
 	before    []time.Duration
-	own       time.Duration
+	own, busy time.Duration
 	start     time.Time
 }
 
@@ -56,25 +63,58 @@ func Start(processes []Process) (*Watch, error) {
 		}
 		w.before = append(w.before, taken)
 	}
+	var err error
 	w.own, w.start = Own(), time.Now()
-	return w, nil
+	w.busy, err = busy()
+	return w, err
 }
 
-// Stop closes the window: what each process took, and how many cores the calling program used on average.
-func (w *Watch) Stop() (all []Usage, ownCores float64, err error) {
-	own, elapsed := Own()-w.own, time.Since(w.start)
+// Stop closes the window.
+func (w *Watch) Stop() (Seen, error) {
+	elapsed, own := time.Since(w.start), Own()-w.own
+	all, err := busy()
+	if err != nil {
+		return Seen{}, err
+	}
+	others := all - w.busy - own
+	seen := Seen{Own: own.Seconds() / elapsed.Seconds()}
 	for i, p := range w.processes {
 		taken, err := p.taken()
 		if err != nil {
-			return nil, 0, err
+			return seen, err
 		}
 		peak, err := p.memory()
 		if err != nil {
-			return nil, 0, err
+			return seen, err
 		}
-		all = append(all, Usage{p.Name, (taken - w.before[i]).Seconds(), peak})
+		seen.Usage = append(seen.Usage, Usage{p.Name, (taken - w.before[i]).Seconds(), peak})
+		others -= taken - w.before[i]
 	}
-	return all, own.Seconds() / elapsed.Seconds(), nil
+	seen.Others = max(0, others.Seconds()/elapsed.Seconds()) // times are rounded to ticks
+	return seen, nil
+}
+
+// busy is the time that all processors together have worked since the machine started.
+func busy() (time.Duration, error) {
+	raw, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, fmt.Errorf("read the processors' time: %w", err)
+	}
+	line, _, _ := strings.Cut(string(raw), "\n")
+	fields := strings.Fields(line)
+	var total time.Duration
+	for i, field := range fields {
+		// cpu user nice system idle iowait irq softirq; what guests of a virtual machine take is in user
+		if i == 0 || i == 4 || i == 5 || i > 7 {
+			continue
+		}
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the processors' time: %w", err)
+		}
+		total += time.Duration(n) * tick
+	}
+	return total, nil
 }
 
 // Own is the processor time that the calling program has taken.

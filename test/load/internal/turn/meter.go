@@ -40,14 +40,23 @@ const (
 type Meter struct {
 	measuring atomic.Bool
 	counts    [counts]atomic.Int64
+	begun     chan struct{} // closed with the first call that was answered, or failed
+	begin     sync.Once
 
 	mu        sync.Mutex
 	recorders []*Recorder // guarded by mu
 	problem   error       // guarded by mu; the first
 }
 
+// NewMeter is one that has counted nothing.
+func NewMeter() *Meter { return &Meter{begun: make(chan struct{})} }
+
 // Add counts n of something.
-func (m *Meter) Add(c Count, n int) { m.counts[c].Add(int64(n)) }
+func (m *Meter) Add(c Count, n int) {
+	if m.counts[c].Add(int64(n)) == int64(n) && (c == Calls || c == Failed) {
+		m.begin.Do(func() { close(m.begun) })
+	}
+}
 
 // Total is what was counted since the workers started, warm-up included.
 func (m *Meter) Total(c Count) int64 { return m.counts[c].Load() }

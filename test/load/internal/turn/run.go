@@ -27,6 +27,18 @@ type Tick struct {
 	Failed                     int64         // since the start
 }
 
+// String is a line of progress.
+func (t Tick) String() string {
+	line := fmt.Sprintf("%4.0f s  pushed %7.0f/s  popped %7.0f/s  acked %7.0f/s", t.Since.Seconds(), t.Pushed, t.Popped, t.Acked)
+	if t.Row > 0 {
+		line = fmt.Sprintf("%4.0f s  yardstick %7.0f/s", t.Since.Seconds(), t.Row)
+	}
+	if t.Failed > 0 {
+		line += fmt.Sprintf("  failed %d", t.Failed)
+	}
+	return line
+}
+
 // Figures are what a turn came to. Rates are a second.
 type Figures struct {
 	Seconds   float64          `json:"seconds"`
@@ -41,6 +53,7 @@ type Figures struct {
 	Latencies map[string]Times `json:"latencies,omitempty"`
 	Usage     []machine.Usage  `json:"usage,omitempty"`
 	Generator float64          `json:"generator_cores"` // what the generator itself used, in cores
+	Others    float64          `json:"others_cores"`    // what else ran on the machine
 }
 
 // Times are percentiles in milliseconds.
@@ -55,16 +68,17 @@ type Times struct {
 
 var latencyNames = [latencies]string{"push", "pop", "ack", "delivered", "statement"}
 
-// Run lets work run until the window is over. work starts its workers and returns when they have ended, which must be soon
+// Run lets work run until the window is over. The warm-up begins when the first call was answered, or failed, so that connecting is
+// no part of it. work starts its workers and returns when they have ended, which must be soon
 // after its context has. An error of work ends the turn early.
 func Run(ctx context.Context, plan Plan, work func(context.Context, *Meter) error) (Figures, error) {
-	var meter Meter
+	meter := NewMeter()
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- work(working, &meter) }()
+	go func() { ended <- work(working, meter) }()
 
-	figures, err := window(ctx, plan, &meter, ended)
+	figures, err := window(ctx, plan, meter, ended)
 	stop()
 	var early endedError
 	if errors.As(err, &early) {
@@ -87,6 +101,13 @@ func (e endedError) Error() string { return fmt.Sprint("the workers ended: ", e.
 
 // window waits for the warm-up, then measures. It is over early when the workers have ended.
 func window(ctx context.Context, plan Plan, meter *Meter, ended <-chan error) (Figures, error) {
+	select {
+	case <-meter.begun:
+	case err := <-ended:
+		return Figures{}, endedError{err}
+	case <-ctx.Done():
+		return Figures{}, context.Cause(ctx)
+	}
 	if err := wait(ctx, plan.Warmup, ended); err != nil {
 		return Figures{}, err
 	}
@@ -103,8 +124,8 @@ func window(ctx context.Context, plan Plan, meter *Meter, ended <-chan error) (F
 	rate := func(c Count) float64 { return float64(after[c]-before[c]) / elapsed }
 	f.Pushed, f.Popped, f.Acked, f.Stored = rate(Pushed), rate(Popped), rate(Acked), rate(Stored)
 	f.Calls, f.Empty = rate(Calls), rate(Empty)
-	var failure error
-	f.Usage, f.Generator, failure = usage.Stop()
+	seen, failure := usage.Stop()
+	f.Usage, f.Generator, f.Others = seen.Usage, seen.Own, seen.Others
 	return f, errors.Join(err, failure)
 }
 
@@ -191,6 +212,9 @@ func (f Figures) String() string {
 		}
 	}
 	fmt.Fprintf(&b, "generator %.2f cores", f.Generator)
+	if f.Others >= 0.1 {
+		fmt.Fprintf(&b, "  OTHERS %.2f cores", f.Others)
+	}
 	if f.Failed > 0 {
 		fmt.Fprintf(&b, "  FAILED %d: %s", f.Failed, f.Problem)
 	}

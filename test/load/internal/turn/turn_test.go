@@ -14,7 +14,7 @@ func near(got, want float64) bool { return math.Abs(got-want) <= want*0.002+0.00
 
 func TestFilledShowsWhatACallerAtThatPaceWouldHaveWaited(t *testing.T) {
 	t.Parallel()
-	var m Meter
+	m := NewMeter()
 	m.measuring.Store(true)
 	r := m.Recorder()
 	for range 900 {
@@ -29,7 +29,7 @@ func TestFilledShowsWhatACallerAtThatPaceWouldHaveWaited(t *testing.T) {
 
 func TestTookLeavesTheStallASingleValue(t *testing.T) {
 	t.Parallel()
-	var m Meter
+	m := NewMeter()
 	m.measuring.Store(true)
 	one, two := m.Recorder(), m.Recorder()
 	for range 998 {
@@ -58,6 +58,7 @@ func TestOnlyTheWindowCounts(t *testing.T) {
 		figures, err := Run(t.Context(), plan, func(ctx context.Context, m *Meter) error {
 			r := m.Recorder()
 			time.Sleep(50 * time.Millisecond) // no call ends at the very moment when the window opens or closes
+			m.Add(Calls, 1)
 			for ctx.Err() == nil {
 				time.Sleep(100 * time.Millisecond)
 				m.Add(Pushed, 5)
@@ -83,7 +84,8 @@ func TestWorkThatFailsEndsTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("no server")
 		start := time.Now()
-		_, err := Run(t.Context(), Plan{Duration: time.Hour}, func(context.Context, *Meter) error {
+		_, err := Run(t.Context(), Plan{Duration: time.Hour}, func(_ context.Context, m *Meter) error {
+			m.Add(Calls, 1)
 			time.Sleep(time.Second)
 			return broken
 		})
@@ -98,12 +100,29 @@ func TestWorkThatFailsEndsTheTurn(t *testing.T) {
 	})
 }
 
+func TestWarmUpBeginsWithTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		figures, err := Run(t.Context(), Plan{Warmup: time.Second, Duration: time.Second}, func(ctx context.Context, m *Meter) error {
+			time.Sleep(time.Minute)
+			m.Add(Calls, 1)
+			<-ctx.Done()
+			return nil
+		})
+		if err != nil || time.Since(start) != 62*time.Second || figures.Seconds != 1 {
+			t.Errorf("%+v after %v (%v)", figures, time.Since(start), err)
+		}
+	})
+}
+
 func TestCallsThatFailAreCountedAndTheFirstIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		figures, err := Run(t.Context(), Plan{Duration: time.Second}, func(ctx context.Context, m *Meter) error {
 			m.Fail(errors.New("first"))
 			m.Fail(errors.New("second"))
+			m.Add(Calls, 1)
 			<-ctx.Done()
 			return nil
 		})

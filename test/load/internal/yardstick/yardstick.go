@@ -105,7 +105,7 @@ func (y *Yardstick) repeat(ctx context.Context, m *turn.Meter, clients int, do s
 
 func (y *Yardstick) client(ctx context.Context, m *turn.Meter, number int, do step) error {
 	whole := context.WithoutCancel(ctx) // a statement that began is finished
-	conn, err := pgx.Connect(ctx, y.dsn)
+	conn, err := pgx.Connect(whole, y.dsn)
 	if err != nil {
 		return fmt.Errorf("connect the yardstick: %w", err)
 	}
@@ -163,10 +163,9 @@ func (y *Yardstick) InsertRows(clients int) func(context.Context, *turn.Meter) e
 // Fill stores messages, in whole segments, for SelectSegments to read.
 func (y *Yardstick) Fill(ctx context.Context, messages int) error {
 	var mu sync.Mutex
-	var m turn.Meter
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	return y.repeat(ctx, &m, SegmentClients, func(ctx context.Context, c *client) (int, error) {
+	return y.repeat(ctx, turn.NewMeter(), SegmentClients, func(ctx context.Context, c *client) (int, error) {
 		p, err := c.insertSegment(ctx)
 		mu.Lock()
 		defer mu.Unlock()
