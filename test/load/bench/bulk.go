@@ -10,6 +10,9 @@ import (
 	"queen.internal/test/load/internal/traffic"
 )
 
+// analyzedFrom is how many new partitions are worth telling the planner at once.
+const analyzedFrom = 10_000
+
 // bulkFill gives a fresh queue that many partitions, each a copy of one segment that was pushed: a batch of messages. A
 // push of everything would take longer than what is measured. Ledgers do not know these messages.
 func (b *bench) bulkFill(ctx context.Context, count, batch int) (traffic.Target, error) {
@@ -26,7 +29,7 @@ func (b *bench) bulkFill(ctx context.Context, count, batch int) (traffic.Target,
 	err = b.query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return copySegment(ctx, tx, t.Queue, count) })
 	})
-	if err == nil {
+	if err == nil && count >= analyzedFrom {
 		err = b.exec(ctx, `VACUUM ANALYZE queen.partitions, queen.segments, queen.dedup`)
 	}
 	b.say("filled %d partitions with %d messages each in %.0f s", count, batch, time.Since(start).Seconds())

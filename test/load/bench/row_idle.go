@@ -30,6 +30,9 @@ func idle(ctx context.Context, b *bench) ([]Result, error) {
 			return nil, err
 		}
 	}
+	if err := b.forget(ctx); err != nil { // cursors were moved behind its back
+		return nil, err
+	}
 	var targets []string
 	for g := range idleGroups {
 		targets = append(targets, popTarget(t.Queue, fmt.Sprintf("load-%d", g), pollPatience))

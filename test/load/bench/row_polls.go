@@ -41,7 +41,7 @@ func polls(ctx context.Context, b *bench) ([]Result, error) {
 
 // parked opens polls that nobody answers and looks at what they cost.
 func (b *bench) parked(ctx context.Context, where, addr string, count int, services []string) ([]Result, error) {
-	if err := enoughFiles(count); err != nil {
+	if err := enoughFiles(count * len(services)); err != nil { // the edge has two for each poll
 		return nil, err
 	}
 	if err := b.forget(ctx); err != nil { // every count begins with a fresh process
@@ -96,14 +96,14 @@ func (b *bench) parked(ctx context.Context, where, addr string, count int, servi
 	return results, nil
 }
 
-// enoughFiles raises the limit of open files as far as it goes and says when that is not enough. The services inherit it.
-func enoughFiles(polls int) error {
+// enoughFiles says when a process may not have that many connections. Go raises its own limit as far as it goes.
+func enoughFiles(connections int) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return fmt.Errorf("read the limit of open files: %w", err)
 	}
-	if need := uint64(2*polls + 500); limit.Max < need { // the edge has two for each
-		return fmt.Errorf("%d polls need %d open files, the limit is %d (ulimit -Hn)", polls, need, limit.Max)
+	if need := uint64(connections + 500); limit.Max < need {
+		return fmt.Errorf("%d connections of one process need %d open files, the limit is %d (ulimit -Hn)", connections, need, limit.Max)
 	}
 	return nil
 }
