@@ -57,8 +57,8 @@ func TestOnlyTheWindowCounts(t *testing.T) {
 		plan := Plan{Warmup: 2 * time.Second, Duration: 10 * time.Second, Progress: func(tick Tick) { ticks = append(ticks, tick) }}
 		figures, err := Run(t.Context(), plan, func(ctx context.Context, m *Meter) error {
 			r := m.Recorder()
+			m.Add(Calls, 1)                   // the warm-up begins
 			time.Sleep(50 * time.Millisecond) // no call ends at the very moment when the window opens or closes
-			m.Add(Calls, 1)
 			for ctx.Err() == nil {
 				time.Sleep(100 * time.Millisecond)
 				m.Add(Pushed, 5)
