@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -95,6 +96,26 @@ func (r *reader) name() string {
 	return string(taken)
 }
 
+func (r *reader) news() News {
+	b := r.take(1)
+	if len(b) == 0 || b[0] >= byte(newsEnd) {
+		r.bad = true
+		return Ready
+	}
+	return News(b[0])
+}
+
+// maxLease is far above what a lease may be.
+const maxLease = 10 * 365 * 24 * time.Hour
+
+func (r *reader) millis() time.Duration {
+	n := r.uvarint()
+	if n > uint64(maxLease.Milliseconds()) {
+		r.bad = true
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
 func (r *reader) tenant() (id uuid.UUID) {
 	copy(id[:], r.take(uint64(len(id))))
 	return id
@@ -123,18 +144,20 @@ func readHeader(data []byte) (header, *reader, error) {
 	return h, r, nil
 }
 
-// appendCursors adds a queue's hints: tenant, queue, their number, and for each partition, last offset and group. It
-// takes from cursors until the message is full.
-func appendCursors(b []byte, key queueKey, cursors map[cursorKey]int64) []byte {
+// appendCursors adds a queue's hints: tenant, queue, their number, and for each partition, offset, group, news and the
+// milliseconds of a lease. It takes from cursors until the message is full.
+func appendCursors(b []byte, key queueKey, cursors map[cursorKey]said) []byte {
 	b = append(b, key.tenant[:]...)
 	b = appendName(b, key.queue)
 	room := max(maxFrame-len(b), 1)
 	var body []byte
 	n := uint64(0)
-	for cursor, offset := range cursors {
+	for cursor, said := range cursors {
 		body = binary.AppendVarint(body, cursor.partition)
-		body = binary.AppendVarint(body, offset)
+		body = binary.AppendVarint(body, said.offset)
 		body = appendName(body, cursor.group)
+		body = append(body, byte(said.news))
+		body = binary.AppendUvarint(body, uint64(said.lease.Milliseconds()))
 		delete(cursors, cursor)
 		if n++; len(body) >= room {
 			break
@@ -156,7 +179,9 @@ func readHints(r *reader, bucket int, hints []Hint) ([]Hint, error) {
 			return nil, errFrame
 		}
 		for range n {
-			hints = append(hints, Hint{Tenant: tenant, Queue: name, Partition: r.varint(), LastOffset: r.varint(), Group: r.name()})
+			hints = append(hints, Hint{
+				Tenant: tenant, Queue: name, Partition: r.varint(), Offset: r.varint(), Group: r.name(), News: r.news(), Lease: r.millis(),
+			})
 		}
 	}
 	if r.bad {

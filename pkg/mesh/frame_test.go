@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -14,7 +15,7 @@ import (
 var tenants = []uuid.UUID{queue.DefaultTenant, uuid.MustParse("0198c1d2-0000-7000-8000-000000000009")}
 
 // sentHints is the message that carries these cursors of a queue; those that found no room stay in cursors.
-func sentHints(seq uint64, key queueKey, cursors map[cursorKey]int64) []byte {
+func sentHints(seq uint64, key queueKey, cursors map[cursorKey]said) []byte {
 	h := header{kind: kindHints, boot: 7, bucket: bucketOf(key.tenant, key.queue), seq: seq}
 	return appendCursors(appendHeader(nil, h), key, cursors)
 }
@@ -35,14 +36,16 @@ func receivedHints(t *testing.T, data []byte) []Hint {
 func TestHintsSurviveTheWire(t *testing.T) {
 	t.Parallel()
 	key := queueKey{tenants[1], "Ünïcode/queue"}
-	got := receivedHints(t, sentHints(1, key, map[cursorKey]int64{
-		{partition: 0}: -1, {partition: 1 << 62, group: ""}: 1 << 62, {partition: 5, group: "billing"}: 0,
+	got := receivedHints(t, sentHints(1, key, map[cursorKey]said{
+		{partition: 0}: {offset: -1}, {partition: 1 << 62, group: ""}: {offset: 1 << 62},
+		{partition: 5, group: "billing"}: {news: Leased, lease: 90 * time.Second}, {partition: 6, group: "billing"}: {news: Declined, offset: 7},
 	}))
 	slices.SortFunc(got, func(a, b Hint) int { return int(a.Partition - b.Partition) })
 	want := []Hint{
-		{Tenant: tenants[1], Queue: key.queue, Partition: 0, LastOffset: -1},
-		{Tenant: tenants[1], Queue: key.queue, Partition: 5, Group: "billing"},
-		{Tenant: tenants[1], Queue: key.queue, Partition: 1 << 62, LastOffset: 1 << 62},
+		{Tenant: tenants[1], Queue: key.queue, Partition: 0, Offset: -1},
+		{Tenant: tenants[1], Queue: key.queue, Partition: 5, Group: "billing", News: Leased, Lease: 90 * time.Second},
+		{Tenant: tenants[1], Queue: key.queue, Partition: 6, Group: "billing", News: Declined, Offset: 7},
+		{Tenant: tenants[1], Queue: key.queue, Partition: 1 << 62, Offset: 1 << 62},
 	}
 	slices.SortFunc(want, func(a, b Hint) int { return int(a.Partition - b.Partition) })
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -53,9 +56,9 @@ func TestHintsSurviveTheWire(t *testing.T) {
 func TestHintsOfOneQueueTakeAsManyMessagesAsTheyNeed(t *testing.T) {
 	t.Parallel()
 	key := queueKey{tenants[0], strings.Repeat("q", queue.MaxNameBytes)}
-	cursors := map[cursorKey]int64{}
+	cursors := map[cursorKey]said{}
 	for i := range int64(5000) {
-		cursors[cursorKey{i + 1, strings.Repeat("g", 100)}] = i
+		cursors[cursorKey{i + 1, strings.Repeat("g", 100)}] = said{offset: i}
 	}
 	seen := map[int64]int64{}
 	messages := uint64(0)
@@ -66,7 +69,7 @@ func TestHintsOfOneQueueTakeAsManyMessagesAsTheyNeed(t *testing.T) {
 			t.Fatalf("a message has %d bytes", len(data))
 		}
 		for _, h := range receivedHints(t, data) {
-			seen[h.Partition] = h.LastOffset
+			seen[h.Partition] = h.Offset
 		}
 	}
 	if len(seen) != 5000 || seen[5000] != 4999 || messages < 10 {
@@ -102,7 +105,7 @@ func TestHeartbeatsSurviveTheWire(t *testing.T) {
 func TestMessagesOfAnotherVersionOrShapeAreRefused(t *testing.T) {
 	t.Parallel()
 	key := queueKey{tenants[0], "orders"}
-	good := sentHints(1, key, map[cursorKey]int64{{partition: 1}: 2})
+	good := sentHints(1, key, map[cursorKey]said{{partition: 1}: {offset: 2}})
 	for name, spoil := range map[string]func([]byte) []byte{
 		"nothing":         func([]byte) []byte { return nil },
 		"another version": func(b []byte) []byte { b[0] = 2; return b },
@@ -124,7 +127,7 @@ func TestMessagesOfAnotherVersionOrShapeAreRefused(t *testing.T) {
 
 // FuzzMessages feeds what a peer could send; nothing may panic, and what is taken must be what could be sent.
 func FuzzMessages(f *testing.F) {
-	f.Add(sentHints(1, queueKey{tenants[0], "orders"}, map[cursorKey]int64{{partition: 1, group: "g"}: 2, {partition: 3}: -1}))
+	f.Add(sentHints(1, queueKey{tenants[0], "orders"}, map[cursorKey]said{{partition: 1, group: "g"}: {news: Leased, offset: 2, lease: time.Second}, {partition: 3}: {offset: -1}}))
 	f.Add(appendConfig(appendHeader(nil, header{kind: kindConfig, boot: 7, bucket: configBucket, seq: 1}), queueKey{tenants[1], "q"}, true))
 	b := &beat{ID: "x"}
 	if data, err := appendBeat(appendHeader(nil, header{kind: kindBeat, boot: 7}), b); err == nil {

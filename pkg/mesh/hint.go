@@ -1,19 +1,37 @@
 package mesh
 
 import (
+	"time"
+
 	"github.com/google/uuid"
 	"github.com/zeebo/xxh3"
 )
 
-// Hint says that there may be work: somebody appended to a partition, or freed or moved a cursor. It is never proof of
+// Hint says that something has happened to a partition or to a cursor, mostly that there may be work. It is never proof of
 // anything; whoever receives it asks the database.
 type Hint struct {
-	Tenant     uuid.UUID
-	Queue      string
-	Partition  int64  // 0: every partition of the queue
-	LastOffset int64  // highest offset known to exist; a cursor that moved says what it knows, or 0
-	Group      string // whose cursor; empty: every group
+	Tenant    uuid.UUID
+	Queue     string
+	Partition int64  // 0: every partition of the queue
+	Group     string // whose cursor; empty: every group
+	News      News
+	Offset    int64         // what it means depends on News
+	Lease     time.Duration // of Leased: how long it lasts from now, in whole milliseconds
 }
+
+// News is what has happened.
+type News uint8
+
+// The news. All but Ready are of one cursor.
+const (
+	Ready    News = iota // messages up to Offset were appended, or cursors were moved
+	Freed                // a lease has ended at the cursor Offset, and there are messages past it
+	Drained              // a lease has ended at the cursor Offset, and there is nothing past it
+	Leased               // messages from Offset on were leased
+	Consumed             // messages up to Offset were delivered without a lease
+	Declined             // the publisher would be the first to take messages, up to Offset, and has nobody to give them to
+	newsEnd
+)
 
 // buckets is how many subjects hints are spread over. Each process listens only to those in which it has a ring.
 const buckets = 256

@@ -21,7 +21,7 @@ func TestHintsReachWhoWatchesTheirQueue(t *testing.T) {
 	a, b := pair(t)
 	b.Watch(tenant, "orders")
 	a.awaitWatch(t, b.ID(), "orders")
-	want := mesh.Hint{Tenant: tenant, Queue: "orders", Partition: 12, LastOffset: 99, Group: "billing"}
+	want := mesh.Hint{Tenant: tenant, Queue: "orders", Partition: 12, Offset: 99, Group: "billing"}
 	a.Announce(mesh.Hint{Tenant: tenant, Queue: "not watched", Partition: 1}, want)
 	if diff := cmp.Diff(want, next(t, "hint", b.hints)); diff != "" {
 		t.Errorf("hint (-want +got):\n%s", diff)
@@ -110,8 +110,8 @@ func TestExactlyWhatWasLostIsReported(t *testing.T) {
 	between.Join()
 	seen := b.lastSeen(a.ID())
 	b.await(t, "a is heard again", func(p mesh.Peer) bool { return p.ID == a.ID() && p.LastSeen.After(seen.Add(time.Second)) })
-	a.Announce(mesh.Hint{Tenant: tenant, Queue: "orders", Partition: 1, LastOffset: 5})
-	if got := next(t, "hint", b.hints); got.LastOffset != 5 {
+	a.Announce(mesh.Hint{Tenant: tenant, Queue: "orders", Partition: 1, Offset: 5})
+	if got := next(t, "hint", b.hints); got.Offset != 5 {
 		t.Errorf("%+v", got)
 	}
 	if len(b.gaps) > 0 {
@@ -205,7 +205,7 @@ func TestAStormIsBoundedAndCounted(t *testing.T) {
 	const storm = 200_000
 	batch := make([]mesh.Hint, 0, 100)
 	for i := range int64(storm) {
-		if batch = append(batch, mesh.Hint{Tenant: tenant, Queue: "orders", Partition: i + 2, LastOffset: i}); len(batch) == cap(batch) {
+		if batch = append(batch, mesh.Hint{Tenant: tenant, Queue: "orders", Partition: i + 2, Offset: i}); len(batch) == cap(batch) {
 			a.Announce(batch...)
 			batch = batch[:0]
 		}

@@ -202,6 +202,18 @@ func (t *table) lives(id string) bool {
 	return false
 }
 
+// alive says whether another process of a role lives.
+func (t *table) alive(role string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.live {
+		if p.peer.Role == role {
+			return true
+		}
+	}
+	return false
+}
+
 // peers are those that live and those that went down, by id.
 func (t *table) peers() []Peer {
 	t.mu.Lock()

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -23,11 +24,31 @@ type cursorKey struct {
 	group     string
 }
 
+// said is what was last said of a cursor, or of a partition.
+type said struct {
+	news   News
+	offset int64
+	lease  time.Duration
+}
+
+// then is what is left to say when another thing is said. The newer one counts; but those who say that a cursor is free
+// may overtake each other, and then the higher offset is the newer, and messages that are left must not be passed over in
+// silence.
+func (s said) then(next said) said {
+	switch {
+	case s.news == next.news:
+		next.offset = max(s.offset, next.offset)
+	case s.news == Freed && next.news == Drained && next.offset <= s.offset:
+		return s
+	}
+	return next
+}
+
 // batch is what the sender takes at once: hints by queue, coalesced.
 type batch struct {
-	queues  map[queueKey]map[cursorKey]int64 // highest last offset
-	configs map[queueKey]bool                // deleted
-	skipped bucketSet                        // something of these sequences was dropped
+	queues  map[queueKey]map[cursorKey]said
+	configs map[queueKey]bool // deleted
+	skipped bucketSet         // something of these sequences was dropped
 	hints   int
 	bytes   int
 }
@@ -44,7 +65,7 @@ func (p *pending) add(hints []Hint) (dropped int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var last queueKey
-	var cursors map[cursorKey]int64
+	var cursors map[cursorKey]said
 	for i := range hints {
 		h := &hints[i]
 		key := queueKey{h.Tenant, h.Queue}
@@ -57,25 +78,25 @@ func (p *pending) add(hints []Hint) (dropped int) {
 			last, cursors = key, p.now.cursors(key)
 		}
 		cursor := cursorKey{h.Partition, h.Group}
-		offset, known := cursors[cursor]
-		if !known {
+		now := said{h.News, h.Offset, h.Lease}
+		if before, known := cursors[cursor]; known {
+			now = before.then(now)
+		} else {
 			p.now.hints++
 			p.now.bytes += len(h.Group)
 		}
-		if !known || h.LastOffset > offset {
-			cursors[cursor] = h.LastOffset
-		}
+		cursors[cursor] = now
 	}
 	return dropped
 }
 
-func (b *batch) cursors(key queueKey) map[cursorKey]int64 {
+func (b *batch) cursors(key queueKey) map[cursorKey]said {
 	cursors := b.queues[key]
 	if cursors == nil {
 		if b.queues == nil {
-			b.queues = map[queueKey]map[cursorKey]int64{}
+			b.queues = map[queueKey]map[cursorKey]said{}
 		}
-		cursors = map[cursorKey]int64{}
+		cursors = map[cursorKey]said{}
 		b.queues[key] = cursors
 		b.bytes += len(key.queue)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -18,23 +19,43 @@ func TestWaitingHintsOfOneCursorBecomeOneWithTheHighestOffset(t *testing.T) {
 	t.Parallel()
 	p := opened()
 	for _, offset := range []int64{5, 9, 7} {
-		p.add([]Hint{{Tenant: tenants[0], Queue: "q", Partition: 1, LastOffset: offset}})
+		p.add([]Hint{{Tenant: tenants[0], Queue: "q", Partition: 1, Offset: offset}})
 	}
 	p.add([]Hint{
-		{Tenant: tenants[1], Queue: "q", Partition: 1, LastOffset: 1},
+		{Tenant: tenants[1], Queue: "q", Partition: 1, Offset: 1},
 		{Tenant: tenants[0], Queue: "q", Partition: 2},
-		{Tenant: tenants[0], Queue: "q", Partition: 1, LastOffset: 3, Group: "g"},
+		{Tenant: tenants[0], Queue: "q", Partition: 1, Offset: 3, Group: "g"},
 	})
 	got := p.take().queues
-	want := map[queueKey]map[cursorKey]int64{
-		{tenants[0], "q"}: {{partition: 1}: 9, {partition: 2}: 0, {partition: 1, group: "g"}: 3},
-		{tenants[1], "q"}: {{partition: 1}: 1},
+	want := map[queueKey]map[cursorKey]said{
+		{tenants[0], "q"}: {{partition: 1}: {offset: 9}, {partition: 2}: {}, {partition: 1, group: "g"}: {offset: 3}},
+		{tenants[1], "q"}: {{partition: 1}: {offset: 1}},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(queueKey{}, cursorKey{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(queueKey{}, cursorKey{}, said{})); diff != "" {
 		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
 	if again := p.take(); again.hints != 0 || len(again.queues) != 0 {
 		t.Errorf("they wait still: %+v", again)
+	}
+}
+
+func TestTheNewerNewsOfACursorCounts(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ before, next, want said }{
+		"the end of a lease after its beginning":        {said{news: Leased, offset: 3, lease: time.Second}, said{news: Drained, offset: 4}, said{news: Drained, offset: 4}},
+		"a lease after the end of the one before":       {said{news: Drained, offset: 4}, said{news: Leased, offset: 5, lease: time.Second}, said{news: Leased, offset: 5, lease: time.Second}},
+		"nothing left after something was left":         {said{news: Freed, offset: 3}, said{news: Drained, offset: 4}, said{news: Drained, offset: 4}},
+		"nothing left, overtaken by a later end":        {said{news: Freed, offset: 4}, said{news: Drained, offset: 4}, said{news: Freed, offset: 4}},
+		"something left, overtaken or not, is no risk":  {said{news: Drained, offset: 9}, said{news: Freed, offset: 3}, said{news: Freed, offset: 3}},
+		"two ends of leases are one, at the higher":     {said{news: Freed, offset: 9}, said{news: Freed, offset: 3}, said{news: Freed, offset: 9}},
+		"two declined partitions are one, at the later": {said{news: Declined, offset: 1}, said{news: Declined, offset: 3}, said{news: Declined, offset: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := test.before.then(test.next); got != test.want {
+				t.Errorf("%+v is left to say, want %+v", got, test.want)
+			}
+		})
 	}
 }
 

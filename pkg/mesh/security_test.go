@@ -133,14 +133,14 @@ func TestAStrangerGetsNothingAndChangesNothing(t *testing.T) {
 				for i := range 100 {
 					x.Announce(mesh.Hint{Tenant: tenant, Queue: "orders", Partition: 666})
 					x.AnnounceConfig(tenant, "orders", true)
-					a.Announce(mesh.Hint{Tenant: tenant, Queue: "orders", Partition: 1, LastOffset: int64(i)})
+					a.Announce(mesh.Hint{Tenant: tenant, Queue: "orders", Partition: 1, Offset: int64(i)})
 				}
 				for last := int64(0); last < 99; {
 					h := next(t, "hint", b.hints)
 					if h.Partition != 1 {
 						t.Fatalf("a hint of the stranger: %+v", h)
 					}
-					last = h.LastOffset
+					last = h.Offset
 				}
 				for _, m := range []*member{a, b, x} {
 					others := map[bool]int{true: 0, false: 1}[m == x]

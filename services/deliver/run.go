@@ -122,6 +122,7 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 	p.index = ready.New(group.New(p.lanes.Reads), p.lot, ready.Options{
 		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap, Sweep: s.Sweep.Millis(),
 		Doubt: !bool(s.Hotlist), Watch: p.mesh.Watch, Unwatch: p.mesh.Unwatch,
+		Self: p.mesh.ID(), Took: announce.Took(p.mesh), Declined: announce.Declined(p.mesh),
 	})
 	p.news = announce.New(p.index, p.mesh, group.New(p.lanes.Reads))
 	p.news.Listen()

@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -244,4 +247,75 @@ func TestAStormOfPushesDoesNotWaitForANATSThatHangs(t *testing.T) {
 	between.Part()
 	between.Join()
 	expectOne(t, "when it is back", answer, "not told")
+}
+
+// TestConsumersAtBothDeliversShareAQueueWithoutABackstop has each push and each ack be news for both. Every message is
+// delivered once; how many claims were made in vain is logged, since that depends on how busy the machine is.
+func TestConsumersAtBothDeliversShareAQueueWithoutABackstop(t *testing.T) {
+	t.Parallel()
+	c, queue := wakeful(t), cell.FreshQueue()
+	const polls, messages = 6, 120
+	got := make(chan string, messages)
+	ctx, stop := context.WithCancel(t.Context())
+	var consumers sync.WaitGroup
+	for n := range polls {
+		consumers.Go(func() {
+			at := c.At(t, c.Deliver[n%2])
+			for ctx.Err() == nil {
+				batch, err := at.Pop(ctx, client.PopRequest{Queue: queue, Group: "g", Mode: "all", Wait: time.Minute})
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Errorf("pop: %v", err)
+					}
+					return
+				}
+				for _, id := range cell.Transactions(batch) {
+					got <- id
+				}
+				c.AckAll(t, "g", batch)
+			}
+		})
+	}
+	c.AwaitParked(t, polls)
+	for i := range messages {
+		c.Push(t, client.Item{Queue: queue, Partition: fmt.Sprint("p", i%40), TransactionID: fmt.Sprint(i), Payload: []byte("1")})
+		if id := <-got; id != fmt.Sprint(i) {
+			t.Fatalf("message %d: %s was delivered", i, id)
+		}
+	}
+	c.AwaitParked(t, polls)
+	took, vain := 0.0, 0.0
+	for _, deliver := range c.Deliver {
+		for verdict, n := range claims(t, c, deliver) {
+			if verdict == "took" {
+				took += n
+			} else {
+				vain += n
+			}
+		}
+	}
+	t.Logf("%v claims took something, %v nothing: %v %v", took, vain, claims(t, c, c.Deliver[0]), claims(t, c, c.Deliver[1]))
+	if took != messages {
+		t.Errorf("%v claims took something, for %d messages", took, messages)
+	}
+	stop()
+	consumers.Wait()
+}
+
+// claims is what a deliver's claims found so far, by verdict.
+func claims(t *testing.T, c *cell.Cell, deliver string) map[string]float64 {
+	t.Helper()
+	status, text := c.Do(t, deliver, "GET", "/metrics/prometheus", "")
+	if status != 200 {
+		t.Fatalf("metrics: %d", status)
+	}
+	counts := map[string]float64{}
+	for _, m := range regexp.MustCompile(`(?m)^queen_claims_total\{verdict="(\w+)"\} (\S+)$`).FindAllSubmatch(text, -1) {
+		n, err := strconv.ParseFloat(string(m[2]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[string(m[1])] = n
+	}
+	return counts
 }

@@ -65,6 +65,7 @@ type AckResult struct {
 	LeaseReleased  bool
 	DeadLettered   bool
 	Committed      int64 // the cursor after the decision
+	Last           int64 // highest offset of the partition, as of before the decision
 	SubscriptionID int64
 	PartitionID    int64
 }
@@ -80,7 +81,7 @@ const (
 const ackRounds = 8
 
 const ackSQL = `SELECT place, outcome, item_outcomes, lease_released, dead_lettered, coalesce(subscription_id, 0), coalesce(partition_id, 0),
-	coalesce(committed_offset, 0), coalesce(span_end, 0), coalesce(needed_offset, 0)
+	coalesce(committed_offset, 0), coalesce(span_end, 0), coalesce(needed_offset, 0), coalesce(last_offset, -1)
 FROM queen.ack($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
 
 // Ack decides every group of one call, in the order given; no two groups may share partition and lease. All groups that
@@ -141,7 +142,7 @@ func (s *Store) ackOnce(ctx context.Context, tenant uuid.UUID, groupName string,
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (answer, error) {
 		var a answer
 		err := row.Scan(&a.place, &a.Outcome, &a.Items, &a.LeaseReleased, &a.DeadLettered, &a.SubscriptionID, &a.PartitionID,
-			&a.Committed, &a.spanEnd, &a.needed)
+			&a.Committed, &a.spanEnd, &a.needed, &a.Last)
 		return a, err
 	})
 }

@@ -10,14 +10,14 @@
 --          p_groups names the consumer group of each element, for a call that concerns several; NULL, or a NULL in it, is
 --          p_group. An all-zero lease stands for the one that the cursor has on record, whichever it is; with p_accepted
 --          that one, or the last one completed, must be among these.
--- Answer:  one row per group, by its place. outcome:
+-- Answer:  one row per group, by its place, with the partition's last offset as of before the decision. outcome:
 --            0 decided   item_outcomes: 0 applied 1 noop 2 already committed 3 unresolvable 4 stale lease
 --            1 unknown partition    2 no consumer
 --            3 offsets needed   nothing changed: call again with the offsets found in needed_offset .. span_end
 --            4 snapshot needed  nothing changed: call again with the snapshot of needed_offset
 -- Locks:   cursors by ascending partition, in one partition by subscription, held to the end.
 DROP FUNCTION IF EXISTS queen.ack(uuid, text, timestamptz, uuid[], uuid[], integer[], uuid[], smallint[], bigint[],
-    bigint[], bigint[], bigint[], uuid[], timestamptz[], text[], bytea[], text[]);
+    bigint[], bigint[], bigint[], uuid[], timestamptz[], text[], bytea[], text[], text[], uuid[]);
 CREATE OR REPLACE FUNCTION queen.ack(
     p_tenant uuid, p_group text, p_clock_cap timestamptz,
     p_partitions uuid[], p_leases uuid[], p_counts integer[],
@@ -27,7 +27,7 @@ CREATE OR REPLACE FUNCTION queen.ack(
     p_dead_transactions text[], p_dead_payloads bytea[], p_dead_reasons text[],
     p_groups text[] DEFAULT NULL, p_accepted uuid[] DEFAULT NULL)
 RETURNS TABLE (place integer, outcome smallint, item_outcomes smallint[], lease_released boolean, dead_lettered boolean,
-               subscription_id bigint, partition_id bigint, committed_offset bigint, span_end bigint, needed_offset bigint)
+               subscription_id bigint, partition_id bigint, committed_offset bigint, span_end bigint, needed_offset bigint, last_offset bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_now      timestamptz := least(clock_timestamp(), p_clock_cap);
@@ -48,7 +48,7 @@ BEGIN
 
     FOR v_group IN
         SELECT w.place::integer AS place, w.lease, w.n, coalesce(w.name, p_group) AS name, (sum(w.n) OVER (ORDER BY w.place) - w.n)::integer AS before,
-               CASE WHEN q.id IS NOT NULL THEN p.id END AS partition_id, q.id AS queue_id, s.id AS subscription_id,
+               CASE WHEN q.id IS NOT NULL THEN p.id END AS partition_id, p.last_offset, q.id AS queue_id, s.id AS subscription_id,
                q.retry_limit, q.redelivery_delay_seconds AS delay, q.dead_letter_queue OR q.dead_letter_after_retries AS dead_letters
         FROM unnest(p_partitions, p_leases, p_counts, p_groups) WITH ORDINALITY AS w(uid, lease, n, name, place)
         LEFT JOIN queen.partitions p ON p.uid = w.uid
@@ -58,7 +58,7 @@ BEGIN
     LOOP
         place := v_group.place; item_outcomes := NULL; lease_released := false; dead_lettered := false;
         subscription_id := v_group.subscription_id; partition_id := v_group.partition_id;
-        committed_offset := NULL; span_end := NULL; needed_offset := NULL;
+        committed_offset := NULL; span_end := NULL; needed_offset := NULL; last_offset := v_group.last_offset;
         IF partition_id IS NULL THEN
             outcome := 1; RETURN NEXT; CONTINUE;
         END IF;

@@ -153,16 +153,22 @@ func (s *Service) settle(ctx context.Context, tenant uuid.UUID, b *batch, d *gro
 	if b.group.Lease != nil {
 		leases = append(leases, *b.group.Lease)
 	}
-	s.Ended(ctx, tenant, group.LeaseKey{Partition: d.PartitionID, Subscription: d.SubscriptionID}, leases)
+	cursor := group.LeaseKey{Partition: d.PartitionID, Subscription: d.SubscriptionID}
+	s.forget(cursor, leases)
+	s.o.News.Acked(ctx, tenant, cursor, d.Committed, d.Last)
 }
 
-// Ended says that an ack ended the lease of a cursor, which was one of leases if that is known: it is forgotten, and who
-// waits for the partition is told.
+// Ended says that an ack elsewhere ended the lease of a cursor, which was one of leases if that is known: it is forgotten,
+// and who waits for the partition is told.
 func (s *Service) Ended(ctx context.Context, tenant uuid.UUID, cursor group.LeaseKey, leases []uuid.UUID) {
+	s.forget(cursor, leases)
+	s.o.News.Freed(ctx, tenant, cursor)
+}
+
+func (s *Service) forget(cursor group.LeaseKey, leases []uuid.UUID) {
 	for _, lease := range leases {
 		s.o.Leases.Released(lease, cursor)
 	}
-	s.o.News.Freed(ctx, tenant, cursor)
 }
 
 // NoPartition is what a client reads of an item whose partition cannot be one.

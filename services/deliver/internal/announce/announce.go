@@ -50,22 +50,42 @@ func New(index *ready.Index, m *mesh.Mesh, groups *group.Store) *Announcer {
 	return &Announcer{index: index, mesh: m, groups: groups, names: names}
 }
 
-// Freed says that leases of a tenant's groups have ended before their time: by an ack, a nack or a release.
+// unknownOffset stands for a cursor that nobody has looked at.
+const unknownOffset = -1
+
+// Freed says that leases of a tenant's groups have ended before their time and left messages: by a release or a nack.
 func (a *Announcer) Freed(ctx context.Context, tenant uuid.UUID, keys ...group.LeaseKey) {
 	for _, key := range keys {
-		a.index.Freed(key.Subscription, key.Partition)
+		a.index.Freed(key.Subscription, key.Partition, unknownOffset)
 	}
-	if !a.others() {
+	a.tell(ctx, tenant, mesh.Freed, unknownOffset, keys...)
+}
+
+// Acked says that an ack has ended a lease with the cursor at the offset committed, in a partition whose highest offset was
+// last.
+func (a *Announcer) Acked(ctx context.Context, tenant uuid.UUID, key group.LeaseKey, committed, last int64) {
+	if last > committed {
+		a.index.Freed(key.Subscription, key.Partition, committed)
+		a.tell(ctx, tenant, mesh.Freed, committed, key)
+		return
+	}
+	a.index.Drained(key.Subscription, key.Partition, committed)
+	a.tell(ctx, tenant, mesh.Drained, committed, key)
+}
+
+// tell tells other processes that leases have ended.
+func (a *Announcer) tell(ctx context.Context, tenant uuid.UUID, news mesh.News, committed int64, keys ...group.LeaseKey) {
+	if !others(a.mesh) {
 		return
 	}
 	a.name(ctx, keys)
-	hints := make([]mesh.Hint, 0, len(keys))
 	for _, key := range keys {
 		if name, ok := a.names.Get(key.Subscription); ok {
-			hints = append(hints, mesh.Hint{Tenant: tenant, Queue: name.Queue, Group: name.Group, Partition: key.Partition})
+			a.mesh.Announce(mesh.Hint{
+				Tenant: tenant, Queue: name.Queue, Group: name.Group, Partition: key.Partition, News: news, Offset: committed,
+			})
 		}
 	}
-	a.mesh.Announce(hints...)
 }
 
 // Changed says that a group's cursors were moved, that a group or a queue was deleted, paused or resumed, or that nobody
@@ -78,41 +98,71 @@ func (a *Announcer) Changed(tenant uuid.UUID, queue, group string) {
 // Appended says what an append has committed. It has the form that appendlog.New takes.
 func (a *Announcer) Appended(announcements []appendlog.Announcement) {
 	hints := appendlog.Hints(announcements)
-	a.heard(hints)
+	a.heard("", hints)
 	a.mesh.Announce(hints...)
 }
 
 // Listen takes the news of others. It is called before the mesh runs.
 func (a *Announcer) Listen() {
-	a.mesh.OnHints(func(_ string, hints []mesh.Hint) { a.heard(hints) })
+	a.mesh.OnHints(a.heard)
 	a.mesh.OnGap(func(gap mesh.Gap) { a.index.Missed(gap.Covers) })
 	a.mesh.OnConfig(func(_ string, c mesh.Config) { a.index.Configured(c.Tenant, c.Queue, c.Deleted) })
 }
 
 // heard passes news on to the rings.
-func (a *Announcer) heard(hints []mesh.Hint) {
+func (a *Announcer) heard(peer string, hints []mesh.Hint) {
 	for i := range hints {
 		h := &hints[i]
 		switch {
 		case h.Partition == 0:
 			a.index.Changed(h.Tenant, h.Queue, h.Group)
 		case h.Group == "":
-			a.index.Wake(h.Tenant, h.Queue, h.Partition)
+			a.index.Wake(h.Tenant, h.Queue, h.Partition, h.Offset)
 		default:
-			a.index.FreedFor(ready.Key{Tenant: h.Tenant, Queue: h.Queue, Group: h.Group}, h.Partition)
+			said(a.index.Peer(peer, ready.Key{Tenant: h.Tenant, Queue: h.Queue, Group: h.Group}, h.Partition), h)
 		}
 	}
 }
 
-// others says whether another process has rings.
-func (a *Announcer) others() bool {
-	for _, peer := range a.mesh.Peers() {
-		if peer.Alive && peer.Role == string(route.Deliver) {
-			return true
-		}
+// said passes on what a peer says of one cursor.
+func said(peer ready.Peer, h *mesh.Hint) {
+	switch h.News {
+	case mesh.Drained:
+		peer.Drained(h.Offset)
+	case mesh.Leased:
+		peer.Leased(h.Offset, h.Lease)
+	case mesh.Consumed:
+		peer.Consumed(h.Offset)
+	case mesh.Declined:
+		peer.Declined(h.Offset)
+	default:
+		peer.Freed(h.Offset)
 	}
-	return false
 }
+
+// Took tells other processes what this one has taken. It has the form that ready.Options wants.
+func Took(m *mesh.Mesh) func(ready.Delivery) {
+	return func(d ready.Delivery) {
+		if !others(m) {
+			return
+		}
+		hint := mesh.Hint{Tenant: d.Tenant, Queue: d.Queue, Group: d.Group, Partition: d.Partition, News: mesh.Leased, Offset: d.First, Lease: d.Lease}
+		if d.Lease == 0 {
+			hint.News, hint.Offset = mesh.Consumed, d.Last
+		}
+		m.Announce(hint)
+	}
+}
+
+// Declined tells other processes that they need not hold back. It has the form that ready.Options wants.
+func Declined(m *mesh.Mesh) func(ready.Key, int64, int64) {
+	return func(key ready.Key, partition, offset int64) {
+		m.Announce(mesh.Hint{Tenant: key.Tenant, Queue: key.Queue, Group: key.Group, Partition: partition, News: mesh.Declined, Offset: offset})
+	}
+}
+
+// others says whether another process has rings.
+func others(m *mesh.Mesh) bool { return m.Alive(string(route.Deliver)) }
 
 // name sees to it that the names of the subscriptions are known, of those that exist.
 func (a *Announcer) name(ctx context.Context, keys []group.LeaseKey) {

@@ -40,6 +40,8 @@ func (c *call) pinned(ctx context.Context, pin *ready.Pin, known **group.Pinned)
 		again := false
 		for i := range result.Claims {
 			switch claim := &result.Claims[i]; claim.Verdict {
+			case group.Took:
+				pin.Took(claim, c.req.Query.AutoAck, result.Clock)
 			case group.Gone:
 				// What stands there next has been made since, as if there had been nothing.
 				*known, again, c.absent = nil, !fresh, true

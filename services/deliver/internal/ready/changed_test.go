@@ -60,7 +60,7 @@ func TestChanged_IsNoNewsForOthers(t *testing.T) {
 			t.Errorf("the poll of one partition ends with %v", got)
 		}
 		db.push(1)
-		s.index.Wake(orders.Tenant, orders.Queue, 1)
+		s.index.Wake(orders.Tenant, orders.Queue, 1, 0)
 		<-poll
 	})
 }

@@ -8,14 +8,17 @@
 //
 //	queued   believed to have work; offered to pops in turn
 //	taken    offered to one pop, whose claim has not returned; nobody else gets it
-//	later    leased, or hidden by a delay or a window, until a known time
+//	later    leased, hidden by a delay or a window, or left to a peer, until a known time
 //
 // Take moves entries from queued to taken, Return from taken to where the claim's verdict says: a partition that was
-// leased or consumed stays known, one that had nothing is forgotten. News about a taken entry (an ack that freed it, a
+// leased stays known, one that had nothing is forgotten. News about a taken entry (an ack that freed it, a
 // search that found it) cannot wait for the verdict, which may be older; the entry is marked, and a marked entry is queued
 // again when the verdict was that it is leased or has nothing. A search does not look at delays, so that it found a hidden
 // partition is no news; that the queue was configured, or cursors were moved, since the claim began is, and has what is
 // hidden tried again (Ring.forgot). An entry that the claim did not try goes back to the front.
+//
+// An ack tells whether messages are left past the cursor, so the end of a lease either offers the partition again or has it
+// forgotten. A push whose news comes in between is not lost: an entry knows the highest offset it heard of.
 //
 // A ring holds a bounded number of entries. What does not fit is noted as lost, and a walk over all partitions finds it.
 //
@@ -59,6 +62,17 @@
 // Whatever is queued wakes a poll, and a poll that leaves passes on what it leaves behind. A poll that parks again may
 // leave something too, so each round of the backstop ends with waking one poll if anything is queued. When hints may have
 // been missed (Index.Missed) a ring in use is searched though no poll is parked yet: one may have looked just before.
+//
+// # Several processes
+//
+// The news of a push reaches every process that has a ring for the queue, and one claim is enough. So each ring knows which
+// peers have taken something in its group during the last ten seconds, and one of them all, chosen by the partition's number
+// and the server ids (mesh.Before), goes first; the others hold the partition back for five milliseconds, or as long as two claims take, and hear meanwhile
+// that it was leased. Whoever goes first and has no poll parked declines, which ends the holding back. An ended lease is
+// left to the process that ended it in the same way.
+//
+// None of this is needed for anybody to be served: what is held back is offered when the time is over, a peer's word about a
+// lease is believed for a second, and a pop that may not wait takes what is held back as well.
 //
 // # Polls that wait for company
 //

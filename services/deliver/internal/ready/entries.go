@@ -19,19 +19,30 @@ const (
 type entry struct {
 	id       int64
 	state    state
-	marked   bool      // while taken: there was news
+	marked   bool      // there was news since it was taken
 	deferred bool      // while later: a delay or a window hides it, no lease does
+	held     bool      // while later: a peer goes first, no lease is known
 	alone    bool      // while queued: no other may be taken with it
 	tried    time.Time // when its last claim began
 	due      time.Time // while later
 	place    int       // while later: in the heap
+	offset   int64     // highest offset that was heard of; unknownOffset: none
+	freed    int64     // highest offset that a lease is known to have ended at
+
+	before, after *entry // while queued: in the line
 }
+
+// unknownOffset is below all offsets.
+const unknownOffset = -1
+
+// knownUpTo says whether nothing is known of the partition past an offset, and all that is known was announced.
+func (n *entry) knownUpTo(offset int64) bool { return n.offset != unknownOffset && n.offset <= offset }
 
 // entries is the partitions of a ring. It is not safe for concurrent use.
 type entries struct {
 	limit   int
 	byID    map[int64]*entry
-	queue   deque
+	queue   line
 	later   dueHeap
 	taken   int
 	evicted bool // one was forgotten to make room
@@ -42,14 +53,23 @@ func newEntries(limit int) entries {
 	return entries{limit: limit, byID: make(map[int64]*entry)}
 }
 
+// make notes a partition that is not known; the caller puts it where it belongs. It is nil when there is no room.
+func (e *entries) make(id, offset int64) *entry {
+	if len(e.byID) >= e.limit && !e.evict() {
+		return nil
+	}
+	n := &entry{id: id, offset: offset, freed: unknownOffset}
+	e.byID[id] = n
+	return n
+}
+
 // add queues a partition that is not known. It is false when there is no room.
 func (e *entries) add(id int64) bool {
-	if len(e.byID) >= e.limit && !e.evict() {
+	n := e.make(id, unknownOffset)
+	if n == nil {
 		return false
 	}
-	n := &entry{id: id}
-	e.byID[id] = n
-	e.queue.pushBack(n)
+	e.requeue(n)
 	return true
 }
 
@@ -58,9 +78,7 @@ func (e *entries) addLater(id int64, due time.Time) bool {
 	if len(e.byID) >= e.limit {
 		return false
 	}
-	n := &entry{id: id}
-	e.byID[id] = n
-	e.postpone(n, due, false)
+	e.postpone(e.make(id, unknownOffset), due, false)
 	return true
 }
 
@@ -80,7 +98,7 @@ func (e *entries) evict() bool {
 // takeUpTo takes n queued entries, of which there must be so many, from the front; fewer when one must be alone.
 func (e *entries) takeUpTo(n int, now time.Time) []int64 {
 	ids := make([]int64, 0, n)
-	for len(ids) < n && (len(ids) == 0 || !e.queue.at(0).alone) {
+	for len(ids) < n && (len(ids) == 0 || !e.queue.front.alone) {
 		first := e.queue.popFront()
 		ids = append(ids, first.id)
 		alone := first.alone
@@ -110,21 +128,37 @@ func (e *entries) giveBack(n *entry) {
 }
 
 func (e *entries) postpone(n *entry, due time.Time, deferred bool) {
-	n.state, n.due, n.deferred = later, due, deferred
+	n.state, n.due, n.deferred, n.held = later, due, deferred, false
 	heap.Push(&e.later, n)
 }
 
+// forget forgets an entry that is nowhere.
 func (e *entries) forget(n *entry) { delete(e.byID, n.id) }
+
+// remove takes an entry out of where it is. It must not be taken.
+func (e *entries) remove(n *entry) {
+	if n.state == queued {
+		e.queue.remove(n)
+	} else {
+		heap.Remove(&e.later, n.place)
+	}
+}
+
+// drop forgets an entry that is not taken.
+func (e *entries) drop(n *entry) {
+	e.remove(n)
+	e.forget(n)
+}
 
 // promote queues an entry that waits for its time.
 func (e *entries) promote(n *entry) {
-	heap.Remove(&e.later, n.place)
+	e.remove(n)
 	e.requeue(n)
 }
 
-// hasten has an entry that waits for its time wait less.
-func (e *entries) hasten(n *entry, due time.Time) {
-	n.due = due
+// reschedule has an entry that waits for its time wait until another, for a lease.
+func (e *entries) reschedule(n *entry, due time.Time) {
+	n.due, n.deferred, n.held = due, false, false
 	heap.Fix(&e.later, n.place)
 }
 
@@ -137,7 +171,7 @@ func (e *entries) leased(n int) []int64 {
 	ids := make([]int64, 0, n)
 	for range n {
 		e.watched = (e.watched + 1) % len(e.later)
-		if waiting := e.later[e.watched]; !waiting.deferred {
+		if waiting := e.later[e.watched]; !waiting.deferred && !waiting.held {
 			ids = append(ids, waiting.id)
 		}
 	}
@@ -163,6 +197,26 @@ func (e *entries) promoteHidden() int {
 		}
 	}
 	return n
+}
+
+// promoteHeld queues what is left to peers. All of it is due soon, so only the top of the heap is looked at.
+func (e *entries) promoteHeld(now time.Time) {
+	var found []*entry
+	var look func(place int)
+	look = func(place int) {
+		if place >= len(e.later) || e.later[place].due.After(now.Add(maxPause)) {
+			return
+		}
+		if e.later[place].held {
+			found = append(found, e.later[place])
+		}
+		look(2*place + 1)
+		look(2*place + 2)
+	}
+	look(0)
+	for _, n := range found {
+		e.promote(n)
+	}
 }
 
 // nextDue is when the next entry becomes due.

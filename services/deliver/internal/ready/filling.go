@@ -71,9 +71,9 @@ func (f *Filling) estimate(ctx context.Context) (group.Available, error) {
 	r := f.ring
 	r.mu.Lock()
 	r.entries.promoteDue(time.Now())
-	subscription, sample := r.subscription.Ref, make([]int64, min(r.entries.queue.length, fillSample))
-	for i := range sample {
-		sample[i] = r.entries.queue.at(i).id
+	subscription, sample := r.subscription.Ref, make([]int64, 0, min(r.entries.queue.length, fillSample))
+	for n := r.entries.queue.front; n != nil && len(sample) < cap(sample); n = n.after {
+		sample = append(sample, n.id)
 	}
 	r.mu.Unlock()
 	var available group.Available

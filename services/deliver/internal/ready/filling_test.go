@@ -168,7 +168,7 @@ func TestFilling_HearsOfMore(t *testing.T) {
 		}
 		poll := parked(t, f.Spot())
 		db.push(1) // a partition that is queued already, so nobody at the ring's spot is told
-		s.index.Wake(orders.Tenant, orders.Queue, 1)
+		s.index.Wake(orders.Tenant, orders.Queue, 1, 0)
 		synctest.Wait()
 		if len(poll) != 1 || f.Messages() != 2 {
 			t.Errorf("%d woken, %d messages", len(poll), f.Messages())

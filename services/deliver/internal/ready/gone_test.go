@@ -106,7 +106,7 @@ func TestGone_AParkedPollGetsAllOfTheNextQueue(t *testing.T) {
 				db.remake(2)
 				db.push(7)
 				if test.told {
-					s.index.Wake(orders.Tenant, orders.Queue, 7)
+					s.index.Wake(orders.Tenant, orders.Queue, 7, 0)
 				}
 				<-poll
 				if got := r.Take(1); got.Subscription.ID != 2 || !cmp.Equal(got.Partitions, []int64{7}) {
@@ -154,7 +154,7 @@ func TestGone_ADiscoveryFindsTheNextQueue(t *testing.T) {
 		synctest.Wait()
 		db.remake(2)
 		db.push(7)
-		s.index.Wake(orders.Tenant, orders.Queue, 7)
+		s.index.Wake(orders.Tenant, orders.Queue, 7, 0)
 		if got := <-poll; got != wait.Woken {
 			t.Errorf("the poll ends with %v", got)
 		}

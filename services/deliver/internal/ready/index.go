@@ -33,6 +33,13 @@ type Options struct {
 	// Watch is told of each queue that has a ring or a pin, before anything is looked for, and Unwatch when it has none
 	// any more. They must not block. Nil: nobody is told.
 	Watch, Unwatch func(tenant uuid.UUID, queue string)
+
+	// Self is the server id of this process, which decides with those of its peers who goes first. Took is told what was
+	// taken, and Declined of each partition with work at which this process would go first and has no poll; the offset is
+	// the highest known. They must not block. Nil: nobody is told.
+	Self     string
+	Took     func(Delivery)
+	Declined func(key Key, partition, offset int64)
 }
 
 // queueKey names a queue.
@@ -197,45 +204,39 @@ func (x *Index) bind(r *Ring, old, subscription int64) {
 	}
 }
 
-// FreedFor is Freed for whoever knows the group by name.
-func (x *Index) FreedFor(key Key, partition int64) {
-	x.mu.Lock()
-	r := x.rings[key]
-	var pins []*Pin
-	if i := x.queues[queueKey{key.Tenant, key.Queue}]; i != nil {
-		for p := range i.pins {
-			if p.key.group == key.Group && p.cursor.partition == partition {
-				pins = append(pins, p)
-			}
-		}
-	}
-	x.mu.Unlock()
-	for _, p := range pins {
-		if p.spot.Wake(1) > 0 {
-			return // as above
-		}
-	}
-	if r != nil {
-		r.Freed(partition)
-	}
-}
-
-// Freed says that the lease which a subscription had on a partition ended: by an ack, a nack or a release.
-func (x *Index) Freed(subscription, partition int64) {
-	x.mu.Lock()
-	r, p := x.subscriptions[subscription], x.cursors[cursorKey{subscription, partition}]
-	x.mu.Unlock()
-	if p != nil && p.spot.Wake(1) > 0 {
+// Freed says that the lease which a subscription had on a partition ended here, by an ack, a nack or a release, with the
+// cursor at the offset committed, and that there are messages past it.
+func (x *Index) Freed(subscription, partition, committed int64) {
+	r, p := x.cursor(subscription, partition)
+	if p != nil && p.freed() {
 		return // who waits for this very partition goes first
 	}
 	if r != nil {
-		r.Freed(partition)
+		r.Freed(partition, committed, "")
 	}
 }
 
-// Wake says that a partition of a queue has got messages. Whoever learns of pushes calls it; without it they are found
-// by searches.
-func (x *Index) Wake(tenant uuid.UUID, queue string, partition int64) {
+// Drained is Freed for a lease that left nothing past the cursor.
+func (x *Index) Drained(subscription, partition, committed int64) {
+	r, p := x.cursor(subscription, partition)
+	if p != nil && p.drained(committed) {
+		return
+	}
+	if r != nil {
+		r.Drained(partition, committed)
+	}
+}
+
+// cursor is who takes by a cursor: the ring of the group, and the pin, if there are any.
+func (x *Index) cursor(subscription, partition int64) (*Ring, *Pin) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.subscriptions[subscription], x.cursors[cursorKey{subscription, partition}]
+}
+
+// Wake says that a partition of a queue has got messages, the last of them at offset. Whoever learns of pushes calls it;
+// without it they are found by searches.
+func (x *Index) Wake(tenant uuid.UUID, queue string, partition, offset int64) {
 	x.mu.Lock()
 	var rings []*Ring
 	var pins []*Pin
@@ -257,10 +258,10 @@ func (x *Index) Wake(tenant uuid.UUID, queue string, partition int64) {
 	}
 	x.mu.Unlock()
 	for _, p := range pins {
-		p.spot.Wake(1)
+		p.pushed(offset)
 	}
 	for _, r := range rings {
-		r.Pushed(partition)
+		r.Pushed(partition, offset)
 	}
 	for _, d := range discoveries {
 		d.heard(queue)
@@ -293,7 +294,7 @@ func (x *Index) Changed(tenant uuid.UUID, queue, group string) {
 		r.changed(used)
 	}
 	for _, p := range pins {
-		p.spot.Wake(1)
+		p.freed()
 	}
 }
 

@@ -42,6 +42,7 @@ type database struct {
 	fail         error
 	hold         func() // when set, a search calls it before it looks
 	walked       int    // partitions, by all searches
+	claims, vain int    // claims, and those of them that took nothing
 	hesitates    int    // how many halves of a call a push takes from its clock to its commit
 	moves        int64
 	sweep        time.Duration
@@ -53,6 +54,7 @@ type database struct {
 type partition struct {
 	written   time.Time // by the clock of the last push
 	messages  int
+	pushed    int64 // in all, so the last has an offset one lower
 	leases    int
 	leased    time.Time // until; zero: not
 	hidden    time.Time // until; zero: not
@@ -121,8 +123,8 @@ func (d *database) at(id int64) *partition {
 	return p
 }
 
-// push commits a while after it has read its clock.
-func (d *database) push(id int64) {
+// push commits a while after it has read its clock, and returns the offset.
+func (d *database) push(id int64) (offset int64) {
 	d.mu.Lock()
 	number, written := d.transactions, time.Now()
 	d.transactions++
@@ -139,7 +141,9 @@ func (d *database) push(id int64) {
 		p.written = written
 	}
 	p.messages++
+	p.pushed++
 	d.change(p)
+	return p.pushed - 1
 }
 
 // holder is the number of the partition's last lease.
@@ -149,19 +153,19 @@ func (d *database) holder(id int64) int {
 	return d.at(id).leases
 }
 
-// ack does nothing under a lease that is not the last or has expired.
-func (d *database) ack(id int64, lease int, completed bool) {
+// ack does nothing under a lease that is not the last or has expired. It returns the cursor and the last offset.
+func (d *database) ack(id int64, lease int, completed bool) (committed, last int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.at(id)
-	if p.leases != lease || !p.leased.After(time.Now()) {
-		return
+	if p.leases == lease && p.leased.After(time.Now()) {
+		p.leased = time.Time{}
+		if completed {
+			p.messages--
+		}
+		d.change(p)
 	}
-	p.leased = time.Time{}
-	if completed {
-		p.messages--
-	}
-	d.change(p)
+	return p.pushed - int64(p.messages) - 1, p.pushed - 1
 }
 
 // missed is a partition that could have been taken all the time since then; 0 when there is none.
@@ -292,6 +296,8 @@ func (d *database) claim(t Taking, lease time.Duration) group.ClaimResult {
 	d.mu.Lock()
 	now := time.Now()
 	result := group.ClaimResult{Clock: now}
+	d.claims++
+	d.vain++
 	ids := slices.Sorted(slices.Values(t.Partitions))
 	for _, id := range ids {
 		p := d.at(id)
@@ -305,13 +311,15 @@ func (d *database) claim(t Taking, lease time.Duration) group.ClaimResult {
 		case p.hidden.After(now):
 			c.Verdict, c.Until = group.Deferred, p.hidden
 		default:
-			c.Verdict, c.Until = group.Took, now.Add(lease)
+			c.Verdict, c.Until, c.First = group.Took, now.Add(lease), p.pushed-int64(p.messages)
+			c.Last = c.First
 			p.leased = c.Until
 			p.leases++
 			d.change(p)
 		}
 		result.Claims = append(result.Claims, c)
 		if c.Verdict == group.Took {
+			d.vain--
 			break
 		}
 	}
@@ -330,11 +338,16 @@ type scene struct {
 
 func play(t *testing.T, db *database, limit int, intervals wait.Intervals) *scene {
 	t.Helper()
+	return playWith(t, db, intervals, Options{Limit: limit})
+}
+
+func playWith(t *testing.T, db *database, intervals wait.Intervals, options Options) *scene {
+	t.Helper()
 	s := &scene{db: db}
 	s.lot = wait.New(wait.Options{MaxParked: 1000, Workers: 2, Intervals: intervals, Logger: slog.New(slog.DiscardHandler)})
-	s.index = New(db, s.lot, Options{
-		Limit: limit, Refresh: time.Minute, Timeout: time.Minute, IdleDrop: 5 * time.Minute, Sweep: db.sweep, ClockCap: func() time.Time { return time.Time{} },
-	})
+	options.Refresh, options.Timeout, options.IdleDrop = time.Minute, time.Minute, 5*time.Minute
+	options.Sweep, options.ClockCap = db.sweep, func() time.Time { return time.Time{} }
+	s.index = New(db, s.lot, options)
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	for _, run := range []func(context.Context) error{s.lot.Run, s.index.Run} {
@@ -414,7 +427,7 @@ func TestRing_PopNeverMissesWhatWasThereBefore(t *testing.T) {
 					id := 1 + random.Int64N(partitions)
 					s.db.push(id)
 					if announced {
-						s.index.Wake(orders.Tenant, orders.Queue, id)
+						s.index.Wake(orders.Tenant, orders.Queue, id, 0)
 					}
 				}
 			})
@@ -432,7 +445,7 @@ func TestRing_PopNeverMissesWhatWasThereBefore(t *testing.T) {
 						} else if lease := s.db.holder(id); random.IntN(3) > 0 { // otherwise it dies, and the lease expires
 							time.Sleep(time.Duration(random.Int64N(int64(unit))))
 							s.db.ack(id, lease, random.IntN(2) == 0)
-							s.index.Freed(s.db.subscription, id)
+							s.index.Freed(s.db.subscription, id, 0)
 						}
 						s.index.Release(ring)
 						time.Sleep(time.Duration(random.Int64N(int64(unit))))
@@ -479,7 +492,7 @@ func TestRing_NobodySleepsBesideWork(t *testing.T) {
 							delivered.Add(1)
 						}
 						s.db.ack(id, lease, completed)
-						s.index.Freed(s.db.subscription, id)
+						s.index.Freed(s.db.subscription, id, 0)
 					}
 				})
 			}
@@ -488,7 +501,7 @@ func TestRing_NobodySleepsBesideWork(t *testing.T) {
 				time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
 				id := 1 + random.Int64N(partitions)
 				s.db.push(id)
-				s.index.Wake(orders.Tenant, orders.Queue, id)
+				s.index.Wake(orders.Tenant, orders.Queue, id, 0)
 			}
 			time.Sleep(100 * time.Second) // far more than the work takes, far less than the backstop
 			if got := delivered.Load(); got != int64(messages) {

@@ -113,10 +113,10 @@ func (r *Ring) offer(q *question, backstop bool) (stuck int64, fit bool) {
 		case n.state == taken:
 			n.marked = true // by a lease as well: the claim under way may have looked when there was nothing to lease yet
 		case !c.Until.IsZero():
-			if n.state == later && !n.deferred && due.Before(n.due) && n.tried.Before(q.asked) {
-				r.entries.hasten(n, due)
+			if n.state == later && !n.deferred && (n.held || due.Before(n.due)) && n.tried.Before(q.asked) {
+				r.entries.reschedule(n, due)
 			}
-		case n.state != later || n.tried.After(q.asked):
+		case n.state != later || n.held || n.tried.After(q.asked):
 		case n.deferred && backstop && q.asked.Sub(n.tried) < deferredPause && !n.tried.Before(r.forgot):
 		default:
 			r.entries.promote(n)

@@ -171,11 +171,11 @@ func TestSearch_FindsAgainWhatHadNoRoom(t *testing.T) {
 		for id := range int64(10) { // leased by others, as claims find out
 			db.push(id + 1)
 			db.lease(id+1, time.Hour)
-			s.index.Wake(orders.Tenant, orders.Queue, id+1)
+			s.index.Wake(orders.Tenant, orders.Queue, id+1, 0)
 		}
 		returned(r, r.Take(10), group.Leased, time.Hour)
 		db.push(11)
-		s.index.Wake(orders.Tenant, orders.Queue, 11) // takes the place of one
+		s.index.Wake(orders.Tenant, orders.Queue, 11, 0) // takes the place of one
 		returned(r, r.Take(1), group.Empty, 0)
 		db.consume(11)
 		for id := range int64(10) {

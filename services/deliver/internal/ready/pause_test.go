@@ -29,13 +29,13 @@ func TestPause_NewsIsNoReasonToTry(t *testing.T) {
 		r := s.ring(t)
 		taking := r.Take(1)
 		db.pause(true)
-		s.index.Wake(orders.Tenant, orders.Queue, 1) // while it is taken
+		s.index.Wake(orders.Tenant, orders.Queue, 1, 0) // while it is taken
 		returned(r, taking, group.Paused, 0)
 		poll := parked(t, r.Spot())
 		for id := range int64(10) {
 			db.push(id + 1)
-			s.index.Wake(orders.Tenant, orders.Queue, id+1)
-			s.index.Freed(1, id+1)
+			s.index.Wake(orders.Tenant, orders.Queue, id+1, 0)
+			s.index.Freed(1, id+1, 0)
 		}
 		if err := r.Search(t.Context(), r.Ticket()); err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestPause_EndsWithTheFirstSearchThatFindsSomething(t *testing.T) {
 		db.pause(false)
 		<-poll
 		db.push(2)
-		s.index.Wake(orders.Tenant, orders.Queue, 2)
+		s.index.Wake(orders.Tenant, orders.Queue, 2, 0)
 		if got := r.Take(2).Partitions; !cmp.Equal(got, []int64{1, 2}) {
 			t.Errorf("took %v", got)
 		}

@@ -32,6 +32,9 @@ type Pin struct {
 	cursor cursorKey // zero until it is known that the partition exists
 	ref    group.Ref // the subscription
 	tried  time.Time // when the backstop last had a poll try
+	rests  time.Time // a lease is known to last until then; zero: none is
+	offset int64     // highest offset that was heard of
+	peers  peers     // other processes whose polls took this partition
 }
 
 // Pin returns the pin of a partition and a group. It must be given back by Unpin.
@@ -79,12 +82,83 @@ func (p *Pin) Known(subscription group.Ref, partition int64) {
 	if x.cursors[p.cursor] == p {
 		delete(x.cursors, p.cursor)
 	}
+	p.rests, p.offset = time.Time{}, unknownOffset
 	p.cursor, p.ref = cursor, subscription
 	x.cursors[cursor] = p
 }
 
+// Took notes what a pop of the partition has taken, and tells peers. clock is the one that the claim went by.
+func (p *Pin) Took(claim *group.Claim, consumed bool, clock time.Time) {
+	if !consumed {
+		p.rest(time.Now().Add(claim.Until.Sub(clock) + time.Millisecond))
+	}
+	p.index.tell(Key{p.key.tenant, p.key.queue, p.key.group}, claim, consumed, clock)
+}
+
+// pushed says that the partition has got messages. One poll tries, unless that would be in vain or is a peer's turn.
+func (p *Pin) pushed(offset int64) {
+	now := time.Now()
+	p.index.mu.Lock()
+	p.offset = max(p.offset, offset)
+	resting := now.Before(p.rests)
+	first := p.peers.goesFirst(p.index.options.Self, p.cursor.partition, now)
+	p.index.mu.Unlock()
+	switch {
+	case resting:
+	case first:
+		p.spot.Wake(1)
+	default:
+		p.spot.Due(now.Add(minPause))
+	}
+}
+
+// freed says that a lease has ended, or that nothing known counts any more. It is true when a poll tries.
+func (p *Pin) freed() bool {
+	p.index.mu.Lock()
+	p.rests = time.Time{}
+	p.index.mu.Unlock()
+	return p.spot.Wake(1) > 0
+}
+
+// drained says that a lease has ended which left nothing past the offset committed.
+func (p *Pin) drained(committed int64) bool {
+	p.index.mu.Lock()
+	p.rests = time.Time{}
+	more := p.offset > committed
+	p.index.mu.Unlock()
+	return more && p.spot.Wake(1) > 0
+}
+
+// leased says that a peer took the partition, for so long.
+func (p *Pin) leased(peer string, length time.Duration) {
+	now := time.Now()
+	p.index.mu.Lock()
+	p.peers.note(peer, now)
+	p.index.mu.Unlock()
+	if length > 0 {
+		p.rest(now.Add(min(length, believedFor)))
+	}
+}
+
+// rest notes until when a lease lasts. A poll tries when it has ended.
+func (p *Pin) rest(until time.Time) {
+	p.index.mu.Lock()
+	p.rests = until
+	p.index.mu.Unlock()
+	p.spot.Due(until)
+}
+
 // Due implements wait.Source.
-func (p *Pin) Due(time.Time) { p.spot.Wake(1) }
+func (p *Pin) Due(now time.Time) {
+	p.index.mu.Lock()
+	rests := p.rests
+	p.index.mu.Unlock()
+	if now.Before(rests) {
+		p.spot.Due(rests)
+		return
+	}
+	p.spot.Wake(1)
+}
 
 // Recheck implements wait.Source.
 func (p *Pin) Recheck(ctx context.Context) error {
@@ -108,13 +182,11 @@ func (p *Pin) Recheck(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case answer.found.Gone:
-		p.spot.Wake(1)
-	case len(answer.found.Candidates) == 0: // or its deliveries are stopped
-	case answer.found.Candidates[0].Until.IsZero():
-		p.spot.Wake(1)
+	case len(answer.found.Candidates) == 0 && !answer.found.Gone: // or its deliveries are stopped
+	case answer.found.Gone || answer.found.Candidates[0].Until.IsZero():
+		p.freed()
 	default:
-		p.spot.Due(answer.due(answer.found.Candidates[0]))
+		p.rest(answer.due(answer.found.Candidates[0]))
 	}
 	return nil
 }

@@ -3,11 +3,13 @@ package ready
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/store/group"
@@ -196,11 +198,11 @@ func TestSearch_FollowsASubscriptionThatWasMadeAnew(t *testing.T) {
 		}
 		returned(r, old, group.Gone, 0) // of the old subscription: says nothing about the new one
 		returned(r, fresh, group.Took, time.Hour)
-		s.index.Freed(1, 1)
+		s.index.Freed(1, 1, 0)
 		if got := r.Take(1).Partitions; got != nil {
 			t.Errorf("news of the old subscription gave %v", got)
 		}
-		s.index.Freed(2, 1)
+		s.index.Freed(2, 1, 0)
 		if got := r.Take(1).Partitions; !cmp.Equal(got, []int64{1}) {
 			t.Errorf("news of the new subscription gave %v", got)
 		}
@@ -309,7 +311,7 @@ func TestReturn_NewsDuringAClaimIsNotLost(t *testing.T) {
 				defer s.stop()
 				r := s.ring(t)
 				taking := r.Take(1)
-				s.index.Wake(orders.Tenant, orders.Queue, 1)
+				s.index.Wake(orders.Tenant, orders.Queue, 1, 0)
 				if got := r.Take(1).Partitions; got != nil {
 					t.Errorf("%v was offered twice", got)
 				}
@@ -426,13 +428,13 @@ func TestFreed_WakesWhoWaitsForThatPartitionFirst(t *testing.T) {
 		pin := s.index.Pin(orders.Tenant, orders.Queue, "one", orders.Group)
 		pin.Known(group.Ref{ID: 1}, 1)
 		pinned, wild := parked(t, pin.Spot()), parked(t, r.Spot())
-		s.index.Freed(1, 1)
+		s.index.Freed(1, 1, 0)
 		synctest.Wait()
 		if len(pinned) != 1 || len(wild) != 0 {
 			t.Errorf("woken: %d pinned, %d of the ring", len(pinned), len(wild))
 		}
 		s.index.Unpin(pin)
-		s.index.Freed(1, 1)
+		s.index.Freed(1, 1, 0)
 		synctest.Wait()
 		if len(wild) != 1 || r.Queued() != 1 {
 			t.Errorf("woken: %d of the ring", len(wild))
@@ -463,9 +465,9 @@ func TestWake_ReachesOnlyWhoTakesFromTheQueue(t *testing.T) {
 		ended := map[string]<-chan wait.Outcome{
 			"ring": parked(t, ring.Spot()), "unknown": parked(t, unknown.Spot()), "elsewhere": parked(t, elsewhere.Spot()), "discovery": parked(t, discovery.Spot()),
 		}
-		s.index.Wake(queue.NewID(), orders.Queue, 1)
-		s.index.Wake(orders.Tenant, "mail", 1)
-		s.index.Wake(orders.Tenant, orders.Queue, 1)
+		s.index.Wake(queue.NewID(), orders.Queue, 1, 0)
+		s.index.Wake(orders.Tenant, "mail", 1, 0)
+		s.index.Wake(orders.Tenant, orders.Queue, 1, 0)
 		synctest.Wait()
 		for name, want := range map[string]int{"ring": 1, "unknown": 1, "elsewhere": 0, "discovery": 1} {
 			if len(ended[name]) != want {
@@ -527,8 +529,8 @@ func TestRun_DropsRingsThatNobodyUses(t *testing.T) {
 		if got := s.index.Stats(); got.Rings != 0 || len(s.index.subscriptions) != 0 || len(s.index.queues) != 0 {
 			t.Errorf("an unused ring: %+v", got)
 		}
-		s.index.Freed(1, 1)
-		s.index.Wake(orders.Tenant, orders.Queue, 1)
+		s.index.Freed(1, 1, 0)
+		s.index.Wake(orders.Tenant, orders.Queue, 1, 0)
 	})
 }
 
@@ -557,33 +559,42 @@ func TestTake_BusyRingsAreSearchedAllTheSame(t *testing.T) {
 	})
 }
 
-func TestDeque_IsAQueueWithTwoEnds(t *testing.T) {
+func TestLine_LosesAndRepeatsNobody(t *testing.T) {
 	t.Parallel()
-	var d deque
-	var model []int64
-	for i := range int64(1000) {
-		n := &entry{id: i}
-		switch {
-		case i%3 == 0:
-			d.pushFront(n)
-			model = append([]int64{i}, model...)
-		default:
-			d.pushBack(n)
-			model = append(model, i)
-		}
-		if i%5 == 0 {
-			if got := d.popFront(); got.id != model[0] {
-				t.Fatalf("popped %d, want %d", got.id, model[0])
+	rapid.Check(t, func(t *rapid.T) {
+		var l line
+		var model []*entry
+		for id := range rapid.Int64Range(0, 60).Draw(t, "steps") {
+			switch n := (&entry{id: id}); rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0:
+				l.pushFront(n)
+				model = slices.Insert(model, 0, n)
+			case 1, 2:
+				l.pushBack(n)
+				model = append(model, n)
+			case 3:
+				if got := l.popFront(); len(model) == 0 != (got == nil) || got != nil && got != model[0] {
+					t.Fatalf("popped %+v", got)
+				}
+				model = model[min(1, len(model)):]
+			default:
+				if len(model) > 0 {
+					at := rapid.IntRange(0, len(model)-1).Draw(t, "place")
+					l.remove(model[at])
+					model = slices.Delete(model, at, at+1)
+				}
 			}
-			model = model[1:]
+			var forth, back []*entry
+			for n := l.front; n != nil; n = n.after {
+				forth = append(forth, n)
+			}
+			for n := l.back; n != nil; n = n.before {
+				back = append(back, n)
+			}
+			slices.Reverse(back)
+			if !slices.Equal(forth, model) || !slices.Equal(back, model) || l.length != len(model) {
+				t.Fatalf("forth %d, back %d, length %d, want %d", len(forth), len(back), l.length, len(model))
+			}
 		}
-	}
-	for _, want := range model {
-		if got := d.popFront(); got.id != want {
-			t.Fatalf("popped %d, want %d", got.id, want)
-		}
-	}
-	if d.popFront() != nil {
-		t.Error("an empty deque has more")
-	}
+	})
 }

@@ -62,6 +62,8 @@ type Ring struct {
 	returned     chan struct{} // closed, and replaced, at each Return
 	search       search
 	listeners    map[*Discovery]struct{} // discoveries with parked polls that take from this ring, too
+	peers        peers                   // other processes whose polls take in this group
+	pace         pace                    // of claims
 }
 
 // Taking is the entries that one claim may try.
@@ -69,6 +71,7 @@ type Taking struct {
 	Subscription group.Ref
 	Partitions   []int64
 
+	began      time.Time
 	number     uint64
 	generation int
 	changes    int
@@ -89,7 +92,10 @@ func (r *Ring) Take(n int) Taking {
 		return Taking{}
 	}
 	r.lastTaking++
-	t := Taking{Subscription: r.subscription.Ref, Partitions: r.entries.takeUpTo(n, now), number: r.lastTaking, generation: r.generation, changes: r.changes}
+	t := Taking{
+		Subscription: r.subscription.Ref, Partitions: r.entries.takeUpTo(n, now),
+		number: r.lastTaking, began: now, generation: r.generation, changes: r.changes,
+	}
 	r.takings[t.number] = struct{}{}
 	old := now.Sub(r.search.begun) > r.index.options.Refresh
 	if r.search.running == nil && (old || r.incomplete() && r.entries.queue.length == 0) {
@@ -129,6 +135,7 @@ func (r *Ring) Return(t Taking, result group.ClaimResult, consumed bool) {
 		return
 	}
 	before := r.entries.queue.length
+	r.pace.add(now.Sub(t.began))
 	for _, id := range slices.Backward(t.Partitions) { // those not tried go to the front one by one
 		n := r.entries.byID[id]
 		news := r.entries.settle(n)
@@ -138,6 +145,7 @@ func (r *Ring) Return(t Taking, result group.ClaimResult, consumed bool) {
 			r.entries.requeue(n) // it may have been resumed
 		case tried:
 			r.place(n, &result.Claims[at], news, consumed, now, result.Clock)
+			r.tell(&result.Claims[at], consumed, result.Clock)
 		case len(result.Claims) == 0:
 			r.entries.postpone(n, now.Add(failedPause), false)
 		default:
@@ -149,14 +157,19 @@ func (r *Ring) Return(t Taking, result group.ClaimResult, consumed bool) {
 
 // place puts one entry where its verdict says.
 func (r *Ring) place(n *entry, claim *group.Claim, news, consumed bool, now, clock time.Time) {
-	until := now.Add(max(claim.Until.Sub(clock), 0) + time.Millisecond) // the claim compares strictly
+	// The clock was read at some time since the claim began. Counted from then, an entry may be tried too early but never
+	// too late. The claim compares strictly.
+	until := n.tried.Add(max(claim.Until.Sub(clock), 0) + time.Millisecond)
 	switch claim.Verdict {
 	case group.Took:
 		// What came to be known while it was being leased is older than the lease, which is ours now.
-		if consumed {
-			r.entries.requeue(n)
-		} else {
+		switch {
+		case !consumed:
 			r.entries.postpone(n, until, false)
+		case !news && n.knownUpTo(claim.Last):
+			r.entries.forget(n)
+		default:
+			r.entries.requeue(n)
 		}
 	case group.Leased:
 		if news {
@@ -193,9 +206,9 @@ func (r *Ring) place(n *entry, claim *group.Claim, news, consumed bool, now, clo
 	}
 }
 
-// announce wakes polls for n entries that have become queued, and asks to be told when the next one is due. The caller
-// holds the mutex.
-func (r *Ring) announce(n int) {
+// announce wakes polls for n entries that have become queued, and asks to be told when the next one is due. It returns for
+// how many there was no poll. The caller holds the mutex.
+func (r *Ring) announce(n int) (left int) {
 	if due, ok := r.entries.nextDue(); ok {
 		r.spot.Due(due)
 		for d := range r.listeners {
@@ -203,15 +216,16 @@ func (r *Ring) announce(n int) {
 		}
 	}
 	if n <= 0 {
-		return
+		return 0
 	}
 	n -= r.spot.Wake(n)
 	for d := range r.listeners {
 		if n <= 0 {
-			return
+			return 0
 		}
 		n -= d.spot.Wake(n)
 	}
+	return n
 }
 
 // Doubted says that a pop does not take what the ring holds before it has searched.
@@ -251,38 +265,6 @@ func (r *Ring) awaited(users int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return users > len(r.listeners)
-}
-
-// Freed says that the group's lease on a partition has ended before its time.
-func (r *Ring) Freed(partition int64) { r.heard(partition, true) }
-
-// Pushed says that a partition has got messages.
-func (r *Ring) Pushed(partition int64) { r.heard(partition, false) }
-
-// heard takes news about a partition. A push says nothing new of a partition that waits for a lease or a delay.
-func (r *Ring) heard(partition int64, freed bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := r.entries.byID[partition]
-	switch {
-	case r.paused: // whatever ends it has all of it searched
-	case n == nil && r.subscription.ID == 0:
-		if r.waitedFor() {
-			r.spot.Recheck() // there is a queue again
-		}
-	case n == nil:
-		if r.entries.add(partition) {
-			r.announce(1)
-		} else {
-			r.lost = true
-		}
-	case n.state == taken:
-		n.marked = true
-	case n.state == later && freed:
-		r.entries.promote(n)
-		r.announce(1)
-	}
-	r.filling.heard()
 }
 
 // changed has everything about the ring found out anew: now when a pop is under way or waits, else by the next one.

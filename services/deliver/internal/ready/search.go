@@ -163,10 +163,11 @@ func (r *Ring) waitedFor() bool {
 // Settle waits until something can be taken, or until every claim that was under way when it was called has returned. It
 // is false when there was nothing to wait for. A pop that may not wait for a wake calls it before it leaves empty-handed:
 // what a search has just found may be in the hands of a claim that began before the search and finds nothing, or that
-// takes something else and gives it back untried.
+// takes something else and gives it back untried. What is held back for peers is offered to it.
 func (r *Ring) Settle(ctx context.Context) (waited bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.entries.promoteHeld(time.Now())
 	last := r.lastTaking
 	for r.entries.queue.length == 0 && r.underWay(last) {
 		waited = true
