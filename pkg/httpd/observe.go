@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -47,7 +46,7 @@ func (s *Server) observe(row route.Row) gin.HandlerFunc {
 		began := time.Now()
 		defer func() {
 			broken := s.recovered(c, recover())
-			s.observed.record(c, row, time.Since(began))
+			s.observed.record(c, row, time.Since(began), broken)
 			if broken {
 				panic(http.ErrAbortHandler) // net/http closes the connection: the client must not take this for a whole answer
 			}
@@ -71,7 +70,7 @@ func (s *Server) recovered(c *gin.Context, panicked any) (broken bool) {
 	return broken
 }
 
-func (o observer) record(c *gin.Context, row route.Row, took time.Duration) {
+func (o observer) record(c *gin.Context, row route.Row, took time.Duration, broken bool) {
 	status, method := c.Writer.Status(), c.Request.Method
 	label := method
 	if row.Method == "" {
@@ -79,7 +78,7 @@ func (o observer) record(c *gin.Context, row route.Row, took time.Duration) {
 	}
 	o.durations.WithLabelValues(row.Name, label, strconv.Itoa(status)).Observe(took.Seconds())
 
-	ctx, level := c.Request.Context(), levelOf(c, row, status)
+	ctx, level := c.Request.Context(), levelOf(row, status, broken || len(c.Errors) > 0)
 	if !o.requests.Enabled(ctx, level) {
 		return
 	}
@@ -98,8 +97,9 @@ func (o observer) record(c *gin.Context, row route.Row, took time.Duration) {
 	o.requests.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// levelOf keeps probes and idle long polls out of the log, and puts our faults above refusals.
-func levelOf(c *gin.Context, row route.Row, status int) slog.Level {
+// levelOf keeps probes and the traffic that went well out of the log, where a line for each would cost as much as a push,
+// and puts our faults above refusals.
+func levelOf(row route.Row, status int, failed bool) slog.Level {
 	switch {
 	case row.Class == route.ClassHealth:
 		return slog.LevelDebug
@@ -107,7 +107,7 @@ func levelOf(c *gin.Context, row route.Row, status int) slog.Level {
 		return slog.LevelWarn
 	case status >= http.StatusInternalServerError:
 		return slog.LevelError
-	case row.Class == route.ClassPop && strings.Contains(c.Request.URL.RawQuery, "wait=true"):
+	case status < http.StatusBadRequest && !failed && (row.Class == route.ClassPush || row.Class == route.ClassPop || row.Class == route.ClassAck):
 		return slog.LevelDebug
 	default:
 		return slog.LevelInfo

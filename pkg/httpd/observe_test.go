@@ -30,8 +30,8 @@ func TestEveryRequestIsOneLogLine(t *testing.T) {
 	call(s, "DELETE", "/api/v1/nothing%20here/"+strings.Repeat("x", 300))
 	call(s, "POST", "/api/v1/push")
 	want := []string{
-		`INFO http: request method=POST route=ack status=200 bytes=3 duration_ms=N items=3 queue="a b"`,
-		`INFO http: request method=GET route=pop_discover status=200 bytes=14 duration_ms=N`,
+		`DEBUG http: request method=POST route=ack status=200 bytes=3 duration_ms=N items=3 queue="a b"`,
+		`DEBUG http: request method=GET route=pop_discover status=200 bytes=14 duration_ms=N`,
 		`DEBUG http: request method=GET route=pop_discover status=200 bytes=14 duration_ms=N`,
 		`DEBUG http: request method=GET route=health status=200 bytes=83 duration_ms=N`,
 		`INFO http: request method=DELETE route=unmatched status=404 bytes=44 duration_ms=N path=/api/v1/nothing%20here/` + strings.Repeat("x", 177),
