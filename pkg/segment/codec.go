@@ -14,7 +14,7 @@ const (
 )
 
 // minCompressed is the size below which zstd's frame overhead and its call cost more than they save.
-const minCompressed = 128
+const minCompressed = 512
 
 // encoder and decoder are stateless in EncodeAll and DecodeAll, and safe for concurrent use. Concurrency bounds how many
 // of their internal states are kept; each is a few hundred KiB.
