@@ -45,7 +45,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&rows, "rows", "", "comma list of rows to measure (see -list); empty: all")
 	f.BoolVar(&o.list, "list", false, "print the rows and end")
 	f.IntVar(&o.pairs, "pairs", 5, "how often subject and yardstick take turns")
-	f.DurationVar(&o.duration, "duration", 4*time.Second, "how long one turn is measured")
+	f.DurationVar(&o.duration, "duration", 3*time.Second, "how long one turn is measured")
 	f.DurationVar(&o.warmup, "warmup", time.Second, "how long it runs before that")
 	f.IntVar(&o.payload, "payload", 256, "bytes of a message")
 	f.Float64Var(&o.random, "random", defaultRandom, "share of the payload that is random characters; the default compresses three times")

@@ -55,6 +55,7 @@ type figure func(turn.Figures) float64
 
 func pushed(f turn.Figures) float64 { return f.Pushed }
 func acked(f turn.Figures) float64  { return f.Acked }
+func slower(f turn.Figures) float64 { return min(f.Pushed, f.Acked) }
 func stored(f turn.Figures) float64 { return f.Stored }
 
 // percentiles of what name took, in ms.

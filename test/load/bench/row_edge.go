@@ -37,7 +37,6 @@ func (b *bench) stream(target traffic.Target, connections, batch int) (func(cont
 
 func throughEdge(ctx context.Context, b *bench) ([]Result, error) {
 	type side func(traffic.Target, int, int) (func(context.Context) (turn.Figures, error), error)
-	slower := func(f turn.Figures) float64 { return min(f.Pushed, f.Acked) }
 	var results []Result
 	for _, c := range []struct {
 		what        string

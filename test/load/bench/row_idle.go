@@ -18,7 +18,7 @@ const idleGroups = 4
 
 // idle watches what a stack with many partitions, all of them read, asks of PostgreSQL while nothing happens.
 func idle(ctx context.Context, b *bench) ([]Result, error) {
-	if counted, err := b.countStatements(ctx); err != nil || !counted {
+	if counted, err := b.countStatements(ctx, false); err != nil || !counted {
 		return nil, errors.Join(errors.New("the extension pg_stat_statements is not to be had"), err)
 	}
 	t, err := b.bulkFill(ctx, b.backlogPartitions, 1)

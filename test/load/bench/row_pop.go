@@ -79,7 +79,7 @@ func popHundred(ctx context.Context, b *bench) ([]Result, error) {
 		if c.Subject, err = b.coldPop(ctx); err != nil {
 			return nil, err
 		}
-		if c.Yardstick, err = b.turnOf(ctx, "raw select", b.yardstick.SelectSegments); err != nil {
+		if c.Yardstick, err = b.yard("raw select", b.yardstick.SelectSegments)(ctx); err != nil {
 			return nil, err
 		}
 		cold = append(cold, c)
@@ -160,7 +160,6 @@ func both(ctx context.Context, b *bench) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	slower := func(f turn.Figures) float64 { return min(f.Pushed, f.Acked) }
 	return []Result{
 		compare("push, pop and ack at once, batch 100: the slower way", "messages/s", rawInsert, verdict.Bar{Limit: 0.25}, taken, slower, stored),
 	}, clean(l, false)

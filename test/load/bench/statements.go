@@ -18,21 +18,30 @@ type statement struct {
 	text   string
 	calls  int64
 	millis float64 // of execution, in all
+	plan   float64 // ms of planning, in all; 0 unless it is counted
 	rows   int64
 	blocks int64 // touched in the cache or read
 }
 
 // countStatements makes PostgreSQL remember statements from here on, which takes a restart of it. It is false where the
-// extension is not installed.
-func (b *bench) countStatements(ctx context.Context) (bool, error) {
+// extension is not installed. nested tells statements inside of procedures apart, and what their plans cost.
+func (b *bench) countStatements(ctx context.Context, nested bool) (bool, error) {
 	var installed bool
 	err := b.query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		err := conn.QueryRow(ctx, `SELECT count(*) > 0 FROM pg_available_extensions WHERE name = 'pg_stat_statements'`).Scan(&installed)
 		if err != nil || !installed {
 			return err
 		}
-		_, err = conn.Exec(ctx, `ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'`)
-		return err
+		settings := []string{`ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'`}
+		if nested {
+			settings = append(settings, `ALTER SYSTEM SET pg_stat_statements.track = 'all'`, `ALTER SYSTEM SET pg_stat_statements.track_planning = on`)
+		}
+		for _, sql := range settings {
+			if _, err := conn.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("%s: %w", sql, err)
+			}
+		}
+		return nil
 	})
 	if err != nil || !installed {
 		return false, err
@@ -61,13 +70,13 @@ func (b *bench) forgetStatements(ctx context.Context) error {
 // statements are those of the services since the count began, the dearest first.
 func (b *bench) statements(ctx context.Context) (all []statement, err error) {
 	err = b.query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, `SELECT query, calls, total_exec_time, rows, shared_blks_hit + shared_blks_read
+		rows, err := conn.Query(ctx, `SELECT query, calls, total_exec_time, total_plan_time, rows, shared_blks_hit + shared_blks_read
 			FROM pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid WHERE r.rolname = 'queen' ORDER BY total_exec_time DESC`)
 		if err != nil {
 			return err
 		}
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s statement, err error) {
-			return s, row.Scan(&s.text, &s.calls, &s.millis, &s.rows, &s.blocks)
+			return s, row.Scan(&s.text, &s.calls, &s.millis, &s.plan, &s.rows, &s.blocks)
 		})
 		return err
 	})
@@ -81,9 +90,9 @@ func (b *bench) saveStatements(ctx context.Context, name string) error {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintln(&text, "calls\tms in all\tms each\trows\tblocks\tstatement")
-	for _, s := range all[:min(len(all), 25)] {
-		fmt.Fprintf(&text, "%d\t%.0f\t%.3f\t%d\t%d\t%s\n", s.calls, s.millis, s.millis/float64(s.calls), s.rows, s.blocks, strings.Join(strings.Fields(s.text), " "))
+	fmt.Fprintln(&text, "calls\tms in all\tms each\tms of planning in all\trows\tblocks\tstatement")
+	for _, s := range all[:min(len(all), 40)] {
+		fmt.Fprintf(&text, "%d\t%.0f\t%.3f\t%.0f\t%d\t%d\t%s\n", s.calls, s.millis, s.millis/float64(s.calls), s.plan, s.rows, s.blocks, strings.Join(strings.Fields(s.text), " "))
 	}
 	return os.WriteFile(filepath.Join(b.profiles, name+".statements.txt"), []byte(text.String()), 0o644)
 }
