@@ -117,7 +117,7 @@ func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.progress, "%s %s: %s\n", time.Now().Format(time.TimeOnly), b.row, fmt.Sprintf(format, args...))
 }
 
-// processes are all of the stack.
+// processes are all of the stack that run.
 func (b *bench) processes() ([]machine.Process, error) {
 	state, err := local.ReadState(b.stack.Dir())
 	if err != nil {
@@ -125,6 +125,11 @@ func (b *bench) processes() ([]machine.Process, error) {
 	}
 	all := []machine.Process{{Name: local.Postgres, PID: state.Postgres.PID, Tree: true}}
 	for _, p := range state.Processes {
+		select {
+		case <-b.stack.Done(p.Service, p.Copy):
+			continue // it was stopped, as the second copies are now and then
+		default:
+		}
 		name := p.Service
 		if p.Copy > 1 {
 			name = fmt.Sprintf("%s.%d", p.Service, p.Copy)
