@@ -136,7 +136,7 @@ func (b *bundle) committed(ctx context.Context, result *group.BundleResult) {
 	for i := range result.Placed {
 		v := &result.Placed[i]
 		p := places[v.Partition]
-		if after, read := b.log.memory.learn(p.partition, v.Base, v.CreatedAt, p.runs); read {
+		if after, read := b.log.memory.learn(p.partition, v, p.runs); read {
 			unknown = append(unknown, unseen{p.partition, after, v.CreatedAt.Add(-generation)})
 		}
 	}

@@ -200,7 +200,7 @@ func (f *flush) settle(ctx context.Context, placed []log.Placed, waited bool, gi
 			for i, place := range p.places {
 				f.results[p.group].Outcomes[place] = Outcome{MessageID: p.messages[i].ID}
 			}
-			if after, read := f.log.memory.learn(p.partition, v.Base, v.CreatedAt, p.runs); read {
+			if after, read := f.log.memory.learn(p.partition, v, p.runs); read {
 				unknown = append(unknown, unseen{p.partition, after, v.CreatedAt.Add(-generation)})
 			}
 			p.messages = nil

@@ -85,7 +85,7 @@ func (m *memory) voucher(p log.Partition, runs []log.Run) *log.Voucher {
 
 // learn takes down an append of this process. after is where to read on when there is something worth reading that this
 // process has not seen; otherwise read is false.
-func (m *memory) learn(p log.Partition, base int64, createdAt time.Time, runs []log.Run) (after int64, read bool) {
+func (m *memory) learn(p log.Partition, v *log.Placed, runs []log.Run) (after int64, read bool) {
 	if m.off {
 		return 0, false
 	}
@@ -97,10 +97,11 @@ func (m *memory) learn(p log.Partition, base int64, createdAt time.Time, runs []
 		m.recent.Add(p, r)
 	}
 	r.appends++
+	base := v.Base
 	switch {
-	case base == r.last+1 && (r.filled() || base == 0):
+	case r.followedBy(v):
 		for i := range runs {
-			m.add(r, log.HashRow{Base: base, End: base + int64(len(runs[i].Hashes)) - 1, CreatedAt: createdAt, Tag: runs[i].Tag, Hashes: runs[i].Hashes})
+			m.add(r, log.HashRow{Base: base, End: base + int64(len(runs[i].Hashes)) - 1, CreatedAt: v.CreatedAt, Tag: runs[i].Tag, Hashes: runs[i].Hashes})
 			base += int64(len(runs[i].Hashes))
 		}
 		m.shrink()
@@ -108,27 +109,37 @@ func (m *memory) learn(p log.Partition, base int64, createdAt time.Time, runs []
 	case base <= r.last: // another append of this process was quicker to come here
 		return 0, false
 	case r.filled():
-		return r.last, base-r.last > maxUnseen
+		return r.base - 1, base-r.last > maxUnseen
 	default:
 		return -1, r.appends > 1 // a partition that is pushed to once is not worth it
 	}
 }
 
-// fill takes down rows that were read, newest first, above the offset after.
-func (m *memory) fill(p log.Partition, after int64, rows []log.HashRow) {
+// followedBy says that an append came right behind what is known: behind the same append, not behind another one that took
+// its place after a failover.
+func (r *recent) followedBy(v *log.Placed) bool {
+	if v.Base != r.last+1 || v.Verdict != log.Appended {
+		return false
+	}
+	return v.Base == 0 || r.filled() && v.Previous != nil && *v.Previous == r.tag
+}
+
+// fill takes down rows that were read, newest first: above the offset after, or some of the newest of these.
+func (m *memory) fill(p log.Partition, rows []log.HashRow) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, known := m.recent.Get(p)
 	if !known || len(rows) == 0 || r.filled() && rows[0].End <= r.last {
 		return
 	}
-	oldest := rows[len(rows)-1].Base
-	if !r.filled() || r.last != after || oldest != after+1 {
+	next := r.behind(rows)
+	if next < 0 {
 		// Not the continuation of what is known, so what was read is all there is.
 		m.hashes -= r.size()
-		*r = recent{appends: r.appends, last: oldest - 1}
+		next = len(rows) - 1
+		*r = recent{appends: r.appends, last: rows[next].Base - 1}
 	}
-	for i := len(rows) - 1; i >= 0; i-- {
+	for i := next; i >= 0; i-- {
 		if rows[i].Base != r.last+1 {
 			m.recent.Remove(p) // a hole: nothing can be said
 			return
@@ -136,6 +147,16 @@ func (m *memory) fill(p log.Partition, after int64, rows []log.HashRow) {
 		m.add(r, rows[i])
 	}
 	m.shrink()
+}
+
+// behind is the place of the row that follows what is known; -1 when the last one known is not among the rows.
+func (r *recent) behind(rows []log.HashRow) int {
+	for i := range rows {
+		if r.filled() && rows[i].Base == r.base && rows[i].End == r.last && rows[i].Tag == r.tag {
+			return i - 1
+		}
+	}
+	return -1
 }
 
 // unseen is hash rows that others wrote, or that are from before this process: those above the offset after.
@@ -154,7 +175,7 @@ func (l *Log) catchUp(ctx context.Context, unknown []unseen) {
 		if err != nil {
 			return
 		}
-		l.memory.fill(u.partition, u.after, rows)
+		l.memory.fill(u.partition, rows)
 	}
 }
 

@@ -88,6 +88,40 @@ func TestMemoryOfALostTimelineVouchesForNothing(t *testing.T) {
 	}
 }
 
+// A failover has gone back behind this process's last append, and another one has appended in its place before this one
+// comes to append again, right behind. What it then knows of the partition has a hole.
+func TestMemoryOfALostTimelineIsNotGoneOnWith(t *testing.T) {
+	t.Parallel()
+	for name, rounds := range map[string]int{"what follows was written here": 0, "what follows was read": 5} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := pgtest.DB(t)
+			mine := appendlog.New(log.New(pool), nil)
+			mustAppend(t, mine, group("a", "x"))
+			mustAppend(t, mine, group("a", "lost"))
+			exec(t, pool, `DELETE FROM queen.segments WHERE base_offset = 1`)
+			exec(t, pool, `DELETE FROM queen.dedup WHERE base_offset = 1`)
+			exec(t, pool, `UPDATE queen.partitions SET last_offset = 0, last_tag = (SELECT tag FROM queen.dedup)`)
+
+			theirs := appendlog.New(log.New(pool), nil)
+			mustAppend(t, theirs, group("a", "other"))
+			for i := range rounds { // more than are left to the procedure
+				g := group("a")
+				for j := range 1000 {
+					id := fmt.Sprint(i, " ", j)
+					g.Messages = append(g.Messages, segment.Message{ID: queue.NewID(), TransactionID: id, Payload: []byte("1")})
+				}
+				mustAppend(t, theirs, g)
+			}
+			mustAppend(t, mine, group("a", "behind"))
+			mustAppend(t, mine, group("a", "behind that"))
+			if !duplicate(t, mine, "other") {
+				t.Error("a hash that was never seen was vouched for")
+			}
+		})
+	}
+}
+
 func TestMemoryCoversWhatAnotherProcessWrites(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DB(t)

@@ -58,7 +58,7 @@ func (l *Log) Replay(ctx context.Context, r *Replay) (outcome ReplayOutcome, off
 			return NoSuchDeadLetter, 0, nil
 		case placed.Verdict == log.Appended, placed.Verdict == log.Found:
 			l.announce([]Announcement{{Key: r.Key, Partition: p.partition.ID, LastOffset: placed.Base}})
-			l.memory.learn(p.partition, placed.Base, placed.CreatedAt, p.runs)
+			l.memory.learn(p.partition, &placed, p.runs)
 			return Moved, placed.Base, nil
 		default:
 			// Of a newer schema. Whatever it means, it must not be taken for a success.

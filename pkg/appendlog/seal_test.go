@@ -181,7 +181,7 @@ func TestAppendTakesNoUnknownVerdictForASuccess(t *testing.T) {
 		BEGIN
 			EXECUTE format('CREATE OR REPLACE FUNCTION queen.append(%s) RETURNS %s LANGUAGE sql AS %L',
 				pg_get_function_arguments(v_append), pg_get_function_result(v_append),
-				'SELECT p_partitions[1], 99::smallint, 0::bigint, now(), NULL::integer[], NULL::bigint[]');
+				'SELECT p_partitions[1], 99::smallint, 0::bigint, now(), NULL::integer[], NULL::bigint[], NULL::bigint');
 		END $do$`)
 	if got := appendlog.New(log.New(pool), nil).Append(t.Context(), []appendlog.Group{group("a", "x")})[0]; queue.KindOf(got.Err) != queue.KindInternal || got.Err == nil {
 		t.Errorf("%+v", got)

@@ -72,7 +72,7 @@ type BundleResult struct {
 const transactSQL = `SELECT part, outcome, coalesce(place, 0), coalesce(partition_id, 0), coalesce(base_offset, 0), created_at,
 	duplicate_positions, duplicate_offsets, item_outcomes, coalesce(lease_released, false), coalesce(dead_lettered, false),
 	coalesce(subscription_id, 0), coalesce(committed_offset, 0), coalesce(span_end, 0), coalesce(needed_offset, 0),
-	fingerprint, message_ids, ack_places, ack_outcomes, ack_dead, partitions, last_offsets, freed_subscriptions, freed_partitions
+	fingerprint, message_ids, ack_places, ack_outcomes, ack_dead, partitions, last_offsets, freed_subscriptions, freed_partitions, previous_tag
 FROM queen.transact($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26,
 	$27, $28, $29, $30, $31, $32, $33, $34, $35, $36)`
 

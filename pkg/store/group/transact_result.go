@@ -32,7 +32,7 @@ func scanBundle(row pgx.CollectableRow) (bundleRow, error) {
 	err := row.Scan(&r.part, &r.outcome, &a.place, &r.partition, &p.Base, &created, &p.Positions, &p.Originals, &a.Items,
 		&a.LeaseReleased, &a.DeadLettered, &a.SubscriptionID, &a.Committed, &a.spanEnd, &a.needed,
 		&k.Fingerprint, &k.MessageIDs, &k.AckPlaces, &k.AckOutcomes, &k.AckDead, &k.Partitions, &k.LastOffsets,
-		&k.FreedSubscriptions, &k.FreedPartitions)
+		&k.FreedSubscriptions, &k.FreedPartitions, &p.Previous)
 	if created != nil {
 		p.CreatedAt = *created
 	}

@@ -51,6 +51,8 @@ type Placed struct {
 	Verdict   Verdict
 	Base      int64     // offset of the first message (Appended, Found)
 	CreatedAt time.Time // of all its messages (Appended, Found)
+	// Previous is the tag of the append that Base follows (Appended); nil when there was none.
+	Previous *int64
 	// Duplicates: 1-based positions within the partition's messages, and the offsets of the originals.
 	Positions []int32
 	Originals []int64
@@ -62,7 +64,7 @@ type AppendOptions struct {
 	CheckTags bool // these tags may have committed before
 }
 
-const appendSQL = `SELECT partition_id, verdict, coalesce(base_offset, 0), created_at, duplicate_positions, duplicate_offsets
+const appendSQL = `SELECT partition_id, verdict, coalesce(base_offset, 0), created_at, duplicate_positions, duplicate_offsets, previous_tag
 FROM queen.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
 
 // connectionWait bounds the wait for a connection of the pool: a push that gets none is told so while its client listens.
@@ -103,7 +105,7 @@ func (s *Store) Append(ctx context.Context, runs []Run, opts AppendOptions) ([]P
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Placed, error) {
 		var p Placed
 		var created *time.Time
-		err := row.Scan(&p.Partition, &p.Verdict, &p.Base, &created, &p.Positions, &p.Originals)
+		err := row.Scan(&p.Partition, &p.Verdict, &p.Base, &created, &p.Positions, &p.Originals, &p.Previous)
 		if created != nil {
 			p.CreatedAt = *created
 		}

@@ -12,7 +12,7 @@ import (
 // LetterGone is a verdict of Replay alone: the dead letter has left already; nothing was written.
 const LetterGone Verdict = 6
 
-const replaySQL = `SELECT verdict, coalesce(base_offset, 0), created_at, duplicate_offset
+const replaySQL = `SELECT verdict, coalesce(base_offset, 0), created_at, duplicate_offset, previous_tag
 FROM queen.replay_dead_letter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
 
 // Replay appends a run of one message and removes the dead letter that it was, in one transaction of one server call.
@@ -35,7 +35,7 @@ func (s *Store) Replay(ctx context.Context, tenant, letter uuid.UUID, run *Run, 
 	err = conn.QueryRow(ctx, replaySQL, wireUUID(tenant), wireUUID(letter), run.Partition.ID, wireUUID(run.Partition.UID), run.Tag,
 		int32(run.Segment.RawBytes), run.Segment.Codec, run.Segment.Blob, wireUUID(run.Hashes[0]), run.Sealed, checkTag,
 		first, since, base, last, tag,
-	).Scan(&placed.Verdict, &placed.Base, &created, &original)
+	).Scan(&placed.Verdict, &placed.Base, &created, &original, &placed.Previous)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return Placed{}, false, nil

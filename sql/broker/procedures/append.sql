@@ -10,7 +10,7 @@
 --          is a caller that does not know the verdict 5.
 --          p_vouch_...: of each partition's first segment, a voucher as in find_duplicates; NULL for none.
 -- Answer:  one row per partition that was locked, so an absent one is busy (p_wait false) or no longer exists:
---            1 appended    first offset and time of the first segment
+--            1 appended    first offset and time of the first segment, and the tag of the append before it
 --            2 duplicates  nothing written; 1-based positions within the partition's messages, offsets of the originals
 --            3 gone        the queue was deleted; nothing written
 --            4 found       the tag is there already: first offset and time of that earlier append
@@ -20,13 +20,15 @@
 --          by statements after the locking one, so their snapshots include every earlier append of these partitions. The
 --          queue's options are read by the statement that writes: what was answered before it began is heeded.
 DROP FUNCTION IF EXISTS queen.append(bigint[], uuid[], bigint[], integer[], integer[], smallint[], bytea[], uuid[], boolean, boolean);
+DROP FUNCTION IF EXISTS queen.append(bigint[], uuid[], bigint[], integer[], integer[], smallint[], bytea[], uuid[], boolean, boolean,
+    boolean[], bigint[], timestamptz[], bigint[], bigint[], bigint[]);
 CREATE OR REPLACE FUNCTION queen.append(
     p_partitions bigint[], p_uids uuid[], p_tags bigint[], p_counts integer[], p_raw_bytes integer[], p_codecs smallint[],
     p_payloads bytea[], p_hashes uuid[], p_wait boolean, p_check_tags boolean, p_sealed boolean[] DEFAULT NULL,
     p_vouch_firsts bigint[] DEFAULT NULL, p_vouch_since timestamptz[] DEFAULT NULL, p_vouch_bases bigint[] DEFAULT NULL,
     p_vouch_lasts bigint[] DEFAULT NULL, p_vouch_tags bigint[] DEFAULT NULL)
 RETURNS TABLE (partition_id bigint, verdict smallint, base_offset bigint, created_at timestamptz,
-               duplicate_positions integer[], duplicate_offsets bigint[])
+               duplicate_positions integer[], duplicate_offsets bigint[], previous_tag bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_locked   bigint[];
@@ -85,7 +87,7 @@ BEGIN
             FROM unnest(p_partitions, p_tags, p_counts, p_raw_bytes, p_codecs, p_sealed) WITH ORDINALITY
                 AS w(id, tag, n, raw_bytes, codec, sealed, place)
         ), target AS MATERIALIZED (
-            SELECT p.id, q.id IS NOT NULL AS alive,
+            SELECT p.id, p.last_tag, q.id IS NOT NULL AS alive,
                    q.encryption_enabled AND EXISTS (SELECT FROM given g WHERE g.id = p.id AND g.sealed IS NOT TRUE) AS refused
             FROM queen.partitions p LEFT JOIN queen.queues q ON q.id = p.queue_id AND q.deleted_at IS NULL
             WHERE p.id = ANY (v_locked) AND p.id <> ALL (v_answered)
@@ -94,7 +96,7 @@ BEGIN
             SET last_offset = p.last_offset + g.total, last_tag = g.tag, last_created_at = greatest(v_now, p.last_created_at)
             FROM given g JOIN target t ON t.id = g.id AND t.alive AND NOT t.refused
             WHERE g.messages_before = 0 AND p.id = g.id
-            RETURNING p.id, p.last_offset - g.total + 1 AS base, p.last_created_at AS created_at
+            RETURNING p.id, p.last_offset - g.total + 1 AS base, p.last_created_at AS created_at, t.last_tag AS previous_tag
         ), written AS (
             INSERT INTO queen.segments (partition_id, base_offset, end_offset, created_at, tag, raw_bytes, codec, payload)
             SELECT a.id, a.base + g.messages_before, a.base + g.messages_before + g.n - 1, a.created_at, g.tag, g.raw_bytes, g.codec, p_payloads[g.place]
@@ -104,9 +106,9 @@ BEGIN
             SELECT a.id, a.base + g.messages_before, a.base + g.messages_before + g.n - 1, a.created_at, g.tag, p_hashes[g.hashes_before + 1:g.hashes_before + g.n]
             FROM allocated a JOIN given g ON g.id = a.id
         )
-        SELECT a.id, 1::smallint, a.base, a.created_at, NULL::integer[], NULL::bigint[] FROM allocated a
+        SELECT a.id, 1::smallint, a.base, a.created_at, NULL::integer[], NULL::bigint[], a.previous_tag FROM allocated a
         UNION ALL
-        SELECT t.id, (CASE WHEN t.alive AND p_sealed IS NOT NULL THEN 5 ELSE 3 END)::smallint, NULL, NULL, NULL, NULL
+        SELECT t.id, (CASE WHEN t.alive AND p_sealed IS NOT NULL THEN 5 ELSE 3 END)::smallint, NULL, NULL, NULL, NULL, NULL
         FROM target t WHERE NOT t.alive OR t.refused;
 END
 $$;

@@ -8,11 +8,13 @@
 --          After 2, 3 and 5 it is still there. No row: the partition no longer exists.
 -- Locks:   the partition row FOR NO KEY UPDATE, then the dead letter, held to the end. The dead letter is locked before
 --          anything is written, so of two calls for one the second finds it gone and has nothing to take back.
+DROP FUNCTION IF EXISTS queen.replay_dead_letter(uuid, uuid, bigint, uuid, bigint, integer, smallint, bytea, uuid, boolean, boolean,
+    bigint, timestamptz, bigint, bigint, bigint);
 CREATE OR REPLACE FUNCTION queen.replay_dead_letter(
     p_tenant uuid, p_dead_letter uuid, p_partition bigint, p_uid uuid, p_tag bigint, p_raw_bytes integer, p_codec smallint,
     p_payload bytea, p_hash uuid, p_sealed boolean, p_check_tag boolean,
     p_vouch_first bigint, p_vouch_since timestamptz, p_vouch_base bigint, p_vouch_last bigint, p_vouch_tag bigint)
-RETURNS TABLE (verdict smallint, base_offset bigint, created_at timestamptz, duplicate_offset bigint)
+RETURNS TABLE (verdict smallint, base_offset bigint, created_at timestamptz, duplicate_offset bigint, previous_tag bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_there boolean;
@@ -42,7 +44,8 @@ BEGIN
     END IF;
 
     -- While it is there no call for it has committed, so append need not look for the tag.
-    SELECT a.verdict, a.base_offset, a.created_at, a.duplicate_offsets[1] INTO verdict, base_offset, created_at, duplicate_offset
+    SELECT a.verdict, a.base_offset, a.created_at, a.duplicate_offsets[1], a.previous_tag
+    INTO verdict, base_offset, created_at, duplicate_offset, previous_tag
     FROM queen.append(ARRAY[p_partition], ARRAY[p_uid], ARRAY[p_tag], ARRAY[1], ARRAY[p_raw_bytes], ARRAY[p_codec], ARRAY[p_payload],
         ARRAY[p_hash], true, false, ARRAY[p_sealed], ARRAY[p_vouch_first], ARRAY[p_vouch_since], ARRAY[p_vouch_base],
         ARRAY[p_vouch_last], ARRAY[p_vouch_tag]) a;

@@ -14,6 +14,9 @@
 -- Locks:   the transaction's id (advisory, before everything, so that the same one twice is one after the other),
 --          partition rows by ascending id, cursors by (partition, subscription), held to the end. Acks are decided
 --          before the append writes: they mean messages that were there before.
+DROP FUNCTION IF EXISTS queen.transact(uuid, uuid, bytea, uuid[], integer[], timestamptz, bigint[], uuid[], bigint[], integer[], integer[],
+    smallint[], bytea[], uuid[], boolean[], bigint[], timestamptz[], bigint[], bigint[], bigint[], text[], uuid[], uuid[], integer[], uuid[],
+    smallint[], bigint[], bigint[], bigint[], bigint[], uuid[], timestamptz[], text[], bytea[], text[], uuid[]);
 CREATE OR REPLACE FUNCTION queen.transact(
     p_id uuid, p_tenant uuid, p_fingerprint bytea, p_message_ids uuid[], p_ack_places integer[], p_clock_cap timestamptz,
     p_partitions bigint[], p_uids uuid[], p_tags bigint[], p_counts integer[], p_raw_bytes integer[], p_codecs smallint[],
@@ -27,7 +30,8 @@ RETURNS TABLE (part smallint, outcome smallint, place integer, partition_id bigi
                duplicate_positions integer[], duplicate_offsets bigint[], item_outcomes smallint[], lease_released boolean,
                dead_lettered boolean, subscription_id bigint, committed_offset bigint, span_end bigint, needed_offset bigint,
                fingerprint bytea, message_ids uuid[], ack_places integer[], ack_outcomes smallint[], ack_dead boolean[],
-               partitions bigint[], last_offsets bigint[], freed_subscriptions bigint[], freed_partitions bigint[])
+               partitions bigint[], last_offsets bigint[], freed_subscriptions bigint[], freed_partitions bigint[],
+               previous_tag bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_known  queen.transactions;
@@ -73,8 +77,8 @@ BEGIN
             END IF;
 
             part := 1;
-            FOR partition_id, outcome, base_offset, created_at, duplicate_positions, duplicate_offsets IN
-                SELECT a.partition_id, a.verdict, a.base_offset, a.created_at, a.duplicate_positions, a.duplicate_offsets
+            FOR partition_id, outcome, base_offset, created_at, duplicate_positions, duplicate_offsets, previous_tag IN
+                SELECT a.partition_id, a.verdict, a.base_offset, a.created_at, a.duplicate_positions, a.duplicate_offsets, a.previous_tag
                 FROM queen.append(p_partitions, p_uids, p_tags, p_counts, p_raw_bytes, p_codecs, p_payloads, p_hashes, true, false,
                     p_sealed, p_vouch_firsts, p_vouch_since, p_vouch_bases, p_vouch_lasts, p_vouch_tags) a
             LOOP
@@ -100,7 +104,7 @@ BEGIN
     END IF;
 
     part := 0;
-    place := NULL; partition_id := NULL; item_outcomes := NULL; duplicate_positions := NULL; duplicate_offsets := NULL;
+    place := NULL; partition_id := NULL; item_outcomes := NULL; duplicate_positions := NULL; duplicate_offsets := NULL; previous_tag := NULL;
     fingerprint := v_known.fingerprint; message_ids := v_known.message_ids;
     ack_places := v_known.ack_places; ack_outcomes := v_known.ack_outcomes; ack_dead := v_known.ack_dead;
     partitions := v_known.partitions; last_offsets := v_known.last_offsets;
