@@ -36,6 +36,9 @@ const (
 	// hiddenRounds is after how many claims that met nothing but delays and windows a pop gives up: a queue may hide
 	// any number of partitions.
 	hiddenRounds = 4
+
+	// lateAfter is when a pop that has messages stops having rings searched for more.
+	lateAfter = 200 * time.Millisecond
 )
 
 // call is one pop on its way: what is left of its budget and what it has leased.
@@ -49,6 +52,8 @@ type call struct {
 	hold     wait.Poll // while it waits for company
 	held     bool      // it has done so
 	absent   bool      // of a pinned pop: an earlier attempt found no such partition
+
+	unfinished error // a search that goes on while the poll is parked
 
 	batch      int // messages that may still be delivered
 	partitions int // that may still be claimed
@@ -133,14 +138,14 @@ func (c *call) drain(ctx context.Context, ring *ready.Ring, ticket uint64, searc
 		switch {
 		case !searched:
 			searched = true
-			if err := c.search(ctx, ring, ticket); err != nil {
+			if err := c.search(ctx, ring, ticket); err != nil || c.unfinished != nil {
 				return err
 			}
 		case tally.busy && tally.pauses < busyRounds:
 			tally.busy = false
 			tally.pauses++
 			pause(ctx, 2*busyPause)
-		case search && again < maxSearches && ring.More():
+		case search && again < maxSearches && ring.More() && !c.late():
 			again++
 			ticket, searched = ring.Ticket(), false
 		case !c.req.Query.Wait && settles < maxSettles: // a poll that parks is woken instead
@@ -155,13 +160,34 @@ func (c *call) drain(ctx context.Context, ring *ready.Ring, ticket uint64, searc
 	return nil
 }
 
-// search has a ring searched. A discovery creates no queue.
-func (c *call) search(ctx context.Context, ring *ready.Ring, ticket uint64) error {
+// search has a ring searched. A discovery creates no queue. A search that takes longer than a call may goes on without a
+// poll that waits.
+func (c *call) search(ctx context.Context, ring *ready.Ring, ticket uint64) (err error) {
 	if c.req.Queue == "" {
-		return ring.Look(ctx, ticket)
+		err = ring.Look(ctx, ticket)
+	} else {
+		err = ring.Search(ctx, ticket)
 	}
-	return ring.Search(ctx, ticket)
+	if ready.Unfinished(err) && c.req.Query.Wait {
+		c.unfinished = err
+		ring.Spot().Recheck()
+		return nil
+	}
+	return err
 }
+
+// emptyHanded is what a poll is told that was not woken: that some of what it asked for has not been looked at, if so.
+func (c *call) emptyHanded(rings ...*ready.Ring) error {
+	for _, ring := range rings {
+		if c.unfinished != nil && ring.More() {
+			return c.unfinished
+		}
+	}
+	return nil
+}
+
+// late says that a pop has messages and has taken its time.
+func (c *call) late() bool { return c.delivers() && time.Since(c.req.Arrived) > lateAfter }
 
 // tally is what the claims of one draining met.
 type tally struct {

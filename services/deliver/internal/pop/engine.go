@@ -1,6 +1,7 @@
 package pop
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -104,7 +105,7 @@ func (e *Engine) Queue(ctx context.Context, req *Request) (*wire.PopResponse, er
 			return c.answer(ctx, err)
 		}
 		if woken, err := c.park(ctx, ring.Spot(), version); !woken {
-			return nil, err
+			return nil, cmp.Or(err, c.emptyHanded(ring))
 		}
 	}
 }
@@ -124,29 +125,34 @@ func (e *Engine) Discover(ctx context.Context, req *Request) (*wire.PopResponse,
 			return c.answer(ctx, err)
 		}
 		if woken, err := c.park(ctx, d.Spot(), version); !woken {
-			return nil, err
+			return nil, cmp.Or(err, c.emptyHanded(d.Rings()...))
 		}
 	}
 }
 
-// round drains the rings of a discovery one after the other, beginning with any, until the budget is used up.
+// round drains the rings of a discovery one after the other, beginning with any, until the budget is used up. A ring whose
+// search does not come to its end keeps none of the others back.
 func (c *call) round(ctx context.Context, rings []*ready.Ring, search bool) error {
 	if len(rings) == 0 {
 		return nil
 	}
+	var unfinished error
 	first := rand.IntN(len(rings))
 	for i := range rings {
 		if !c.wants() {
-			return nil
+			break
 		}
 		ring := rings[(first+i)%len(rings)]
 		err := c.drain(ctx, ring, ring.Ticket(), search)
 		ring.Kick()
-		if err != nil {
+		switch {
+		case ready.Unfinished(err):
+			unfinished = err
+		case err != nil:
 			return err
 		}
 	}
-	return nil
+	return unfinished
 }
 
 // Partition pops from one partition, like Queue. Neither queue nor partition need exist, and none is created.

@@ -21,7 +21,7 @@ func (c *call) fatten(ctx context.Context, ring *ready.Ring, ticket uint64, sear
 		return false, err
 	}
 	if search && ring.Queued() == 0 {
-		if err := ring.Search(ctx, ticket); err != nil {
+		if err := c.search(ctx, ring, ticket); err != nil {
 			return false, err
 		}
 	}

@@ -57,6 +57,10 @@
 // before the push. A ring that is busy enough never to be empty is searched every Options.Refresh all the same, or a
 // partition that nobody announced would starve behind those that are.
 //
+// A walk over a million partitions may take longer than a call. So a search that has found something ends soon, with what
+// it has, and one whose time is over before it has found anything says that it is unfinished: the next one goes on where it
+// has come to. For polls that wait, the backstop makes the next at once, until there is something or the walk is at its end.
+//
 // # What a parked poll may rely on
 //
 // Whatever is queued wakes a poll, and a poll that leaves passes on what it leaves behind. A poll that parks again may

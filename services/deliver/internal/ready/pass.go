@@ -10,6 +10,10 @@ import (
 // from there.
 const enough = 256
 
+// linger is how long a search that has found something goes on to look for more, while pops wait for it. A walk over a
+// million partitions takes seconds.
+const linger = 100 * time.Millisecond
+
 // watchLimit bounds the leased partitions that one search looks at besides what it walks.
 const watchLimit = 5000
 
@@ -87,7 +91,7 @@ func (r *Ring) learn(f *flight, p *pass, q *question) (over bool) {
 	}
 	r.lost = r.lost || !fit
 	p.from = q.found.To
-	return r.entries.queue.length >= enough
+	return r.entries.queue.length >= enough || r.entries.queue.length > 0 && time.Since(r.search.begun) > linger
 }
 
 // forget has the next search begin with a walk over everything. The caller holds the mutex.

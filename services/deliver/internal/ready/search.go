@@ -2,6 +2,7 @@ package ready
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -47,11 +48,24 @@ func (r *Ring) Look(ctx context.Context, ticket uint64) error {
 	return r.searchOnce(ctx, ticket, discovery)
 }
 
-// Recheck implements wait.Source: the backstop's search.
+// Recheck implements wait.Source: the backstop's search. One that did not come to its end is followed by another while
+// polls wait for it.
 func (r *Ring) Recheck(ctx context.Context) error {
 	err := r.searchOnce(ctx, r.Ticket(), backstop)
 	r.rouse()
+	if Unfinished(err) {
+		r.goOn()
+		return nil
+	}
 	return err
+}
+
+func (r *Ring) goOn() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waitedFor() {
+		r.spot.Recheck()
+	}
 }
 
 func (r *Ring) searchOnce(ctx context.Context, ticket uint64, as seeker) error {
@@ -64,7 +78,7 @@ func (r *Ring) searchOnce(ctx context.Context, ticket uint64, as seeker) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if running.number > ticket && running.as >= as || unregistered(running.err) {
+		if running.number > ticket && running.as >= as || unregistered(running.err) || Unfinished(running.err) {
 			return running.err
 		}
 		r.mu.Lock()
@@ -109,10 +123,12 @@ func (r *Ring) page(ctx context.Context, f *flight, first bool) (over bool, err 
 	answer, err := r.index.finder.find(ctx, search)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil && r.entries.queue.length > 0 {
+	switch {
+	case err != nil && r.entries.queue.length > 0:
 		return true, nil
-	}
-	if err != nil {
+	case errors.Is(err, context.DeadlineExceeded): // of the search, or of its call, which began a little later
+		return false, &unfinishedError{err}
+	case err != nil:
 		return false, err
 	}
 	return r.learn(f, p, answer), nil
