@@ -14,7 +14,8 @@
 // by the verdict Gone or by the partition's absence, dropped and looked up again. And it keeps recent transaction hashes,
 // to vouch that an append repeats none of a range of messages; the procedure looks only at the rest of the window. A
 // voucher counts only if the newest row of its range is there with its tag, so one from before a failover is worth
-// nothing, and a hash that may be known is sent without one.
+// nothing, and a hash that may be known is sent without one. A range grows only by what surely came behind it: by an append
+// that the procedure says came behind that tag, or by rows that were read together with the one that has it.
 //
 // # Failure
 //

@@ -94,6 +94,13 @@ func (l *Log) known(key Key) (log.Partition, bool) {
 // Remembered is how many transaction hashes this process can vouch for.
 func (l *Log) Remembered() int { return l.memory.size() }
 
+// Forget drops what is remembered of the database: another server may have taken over without the last commits. Nothing
+// depends on it, since the database checks whatever follows from a memory, but one of a timeline that is lost is of no use.
+func (l *Log) Forget() {
+	l.ids.Purge()
+	l.memory.forget()
+}
+
 // Append appends groups, whose keys are distinct, and returns their results in the same order.
 func (l *Log) Append(ctx context.Context, groups []Group) []Result {
 	f := flush{log: l, results: make([]Result, len(groups))}

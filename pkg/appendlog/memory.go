@@ -205,6 +205,13 @@ func (m *memory) shrink() {
 	}
 }
 
+// forget drops all of it.
+func (m *memory) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.recent.Purge()
+}
+
 // size is how many hashes are remembered.
 func (m *memory) size() int {
 	m.mu.Lock()

@@ -122,6 +122,21 @@ func TestMemoryOfALostTimelineIsNotGoneOnWith(t *testing.T) {
 	}
 }
 
+func TestMemoryThatIsForgottenIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DB(t)
+	l := appendlog.New(log.New(pool), nil)
+	mustAppend(t, l, group("a", "x"))
+	mustAppend(t, l, group("a", "y"))
+	l.Forget()
+	if l.Remembered() != 0 {
+		t.Errorf("%d hashes remembered", l.Remembered())
+	}
+	if !duplicate(t, l, "x") || duplicate(t, l, "z") || duplicate(t, l, "w") || l.Remembered() != 4 {
+		t.Errorf("then %d hashes are", l.Remembered())
+	}
+}
+
 func TestMemoryCoversWhatAnotherProcessWrites(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DB(t)

@@ -12,7 +12,7 @@
 //
 // The package starts no goroutine of its own. The pool's health check belongs to the driver and ends in Pool.Close,
 // which waits for it and for every borrowed connection. State shared between the connections of one pool is in
-// generation, behind atomics and one mutex that is never held over I/O. Every call that may block takes a context; what
+// generation, an atomic; what the pools of a process share in Lineage, behind one mutex that is never held over I/O. Every call that may block takes a context; what
 // bounds it besides is the connect timeout, the statement deadline and the kernel's TCP user timeout. After a deadline
 // the driver asks the server to cancel on a fresh connection and closes the old one, which is never used again.
 package pg

@@ -2,8 +2,6 @@ package pg
 
 import (
 	"errors"
-	"fmt"
-	"sync"
 	"sync/atomic"
 )
 
@@ -24,34 +22,9 @@ var (
 
 // generation is what the connections of one pool know together. A failover raises it, and connections of an earlier
 // generation are dropped when they are borrowed next: the addresses behind them may have changed roles.
-type generation struct {
-	number atomic.Int64
-
-	mu       sync.Mutex
-	system   int64 // identifier of the database cluster, 0 before the first
-	timeline int64 // highest one seen of that cluster
-}
+type generation struct{ number atomic.Int64 }
 
 func (g *generation) current() int64 { return g.number.Load() }
 
 // advance drops every connection made until now.
 func (g *generation) advance() { g.number.Add(1) }
-
-// observe takes the timeline of a new connection that was made in generation born, and returns the generation it
-// belongs to. A primary of an older timeline is one that did not notice a failover: it would accept writes that are
-// lost when somebody repairs it. A cluster restored from a dump has another identifier and starts afresh. The
-// connections of the older timeline go with the first of the newer one.
-func (g *generation) observe(born, system, timeline int64) (int64, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.system == system && timeline < g.timeline {
-		return born, fmt.Errorf("%w (%d after %d)", errOldTimeline, timeline, g.timeline)
-	}
-	newer := g.system != 0 && (g.system != system || timeline > g.timeline)
-	g.system, g.timeline = system, timeline
-	if newer {
-		g.advance()
-		return born + 1, nil
-	}
-	return born, nil
-}

@@ -30,6 +30,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Size overrides Config.PoolSize when it is positive, for a process that splits its connections into lanes.
 	Size int
+	// Lineage is shared by the pools of a process; nil: the pool has its own.
+	Lineage *Lineage
 }
 
 // Open makes a pool that connects when it is used; it does not touch the network and succeeds while the database is
@@ -61,7 +63,11 @@ func poolConfig(cfg Config, opts Options, logger *slog.Logger) (*pgxpool.Config,
 	if opts.Size > 0 {
 		cfg.PoolSize = opts.Size
 	}
-	s := &sessions{settings: settingsSQL(cfg), timeout: cfg.ConnectTimeout, logger: logger}
+	s := &sessions{settings: settingsSQL(cfg), timeout: cfg.ConnectTimeout, lineage: opts.Lineage, logger: logger}
+	if s.lineage == nil {
+		s.lineage = NewLineage(nil)
+	}
+	s.lineage.join(&s.generation)
 	// The driver insists on parsing a text, and fills what the text does not name from PG* variables and files of the
 	// user. So the text names what could open a file, and everything else is set below.
 	conf, err := pgxpool.ParseConfig("host=localhost port=5432 user=x password=x dbname=x sslmode=disable")

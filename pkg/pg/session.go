@@ -15,6 +15,7 @@ type sessions struct {
 	settings   string // SET statements, sent to every new connection
 	timeout    time.Duration
 	generation generation
+	lineage    *Lineage
 	logger     *slog.Logger
 }
 
@@ -86,7 +87,7 @@ func (s *sessions) setUp(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	born, _ := conn.PgConn().CustomData()[bornKey].(int64)
-	born, err = s.generation.observe(born, system, timeline)
+	born, err = s.lineage.observe(&s.generation, born, system, timeline)
 	conn.PgConn().CustomData()[bornKey] = born
 	return err
 }

@@ -84,6 +84,7 @@ type parts struct {
 	acks         *ack.Service
 	returns      *giveback.Giver
 	transactions *transaction.Service
+	appends      *appendlog.Log
 	live         *live.Service
 }
 
@@ -94,7 +95,9 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		return nil, err
 	}
 	p := &parts{metrics: metrics.New(env.Service, env.Version)}
-	p.lanes, err = lanes.Open(ctx, pg.FromSettings(s.Postgres), env.Service, env.Logger, lanes.Divide(int(s.PoolSize)))
+	// Called by connections, so after all parts are made. Leases stay registered: one that was lost is found by nobody.
+	lineage := pg.NewLineage(func() { p.news.FailedOver(); p.appends.Forget() })
+	p.lanes, err = lanes.Open(ctx, pg.FromSettings(s.Postgres), env.Service, env.Logger, lanes.Divide(int(s.PoolSize)), lineage)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +105,7 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 
 	p.mesh, err = mesh.New(mesh.Options{
 		Settings: s.Mesh, Role: string(route.Deliver), Version: env.Version, Host: s.BindAddr, PoolSize: int(s.PoolSize),
-		Fingerprint: p.schema.Fingerprint, Logger: env.Logger, Registerer: p.metrics.Registerer(),
+		Fingerprint: p.schema.Fingerprint, Timeline: lineage.Timeline, Logger: env.Logger, Registerer: p.metrics.Registerer(),
 	})
 	if err != nil {
 		p.lanes.Close()
@@ -146,8 +149,9 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 
 // openTransactions makes the route that acks and pushes at once.
 func (p *parts) openTransactions(s *settings, clock *lease.Clock, keys *seal.Keys, counters *measure.Counters) *transaction.Service {
+	p.appends = s.appendLog(log.New(p.lanes.Transactions), p.news.Appended)
 	return transaction.New(transaction.Options{
-		Log: s.appendLog(log.New(p.lanes.Transactions), p.news.Appended), Groups: group.New(p.lanes.Transactions), Acks: p.acks, Clock: clock, Keys: keys,
+		Log: p.appends, Groups: group.New(p.lanes.Transactions), Acks: p.acks, Clock: clock, Keys: keys,
 		Timeout: transactionTimeout, Outcomes: counters.Transactions,
 	})
 }

@@ -54,7 +54,9 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	if err != nil {
 		return err
 	}
-	pool, err := pg.Open(ctx, pg.FromSettings(s.Postgres), pg.Options{Name: "queen-ingest", Logger: logging.For(env.Logger, "pool")})
+	var appends *appendlog.Log
+	lineage := pg.NewLineage(func() { appends.Forget() }) // called by connections, which there are none of before it is made
+	pool, err := pg.Open(ctx, pg.FromSettings(s.Postgres), pg.Options{Name: "queen-ingest", Logger: logging.For(env.Logger, "pool"), Lineage: lineage})
 	if err != nil {
 		return err
 	}
@@ -66,7 +68,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	store := log.New(pool)
 	hints, err := mesh.New(mesh.Options{
 		Settings: s.Mesh, Role: string(route.Ingest), Version: env.Version, Host: s.BindAddr, PoolSize: int(s.PoolSize),
-		Fingerprint: keeper.Fingerprint, Logger: env.Logger, Registerer: registry.Registerer(),
+		Fingerprint: keeper.Fingerprint, Timeline: lineage.Timeline, Logger: env.Logger, Registerer: registry.Registerer(),
 	})
 	if err != nil {
 		pool.Close()
@@ -76,7 +78,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	if !s.DedupCache {
 		newLog = appendlog.NewForgetful
 	}
-	appends := newLog(store, func(committed []appendlog.Announcement) { hints.Announce(appendlog.Hints(committed)...) })
+	appends = newLog(store, func(committed []appendlog.Announcement) { hints.Announce(appendlog.Hints(committed)...) })
 	batcher := batch.New(appends, bounds)
 	measured.Watch(batcher, appends.Remembered)
 	gate := sealing.New(keys, store.Flags, batcher.Push)

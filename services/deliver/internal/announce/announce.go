@@ -95,6 +95,13 @@ func (a *Announcer) Changed(tenant uuid.UUID, queue, group string) {
 	a.mesh.Announce(mesh.Hint{Tenant: tenant, Queue: queue, Group: group})
 }
 
+// FailedOver says that another server has taken over: what was remembered of the one before may be lost there. Other
+// processes find out by themselves. It does not block.
+func (a *Announcer) FailedOver() {
+	a.names.Purge()
+	a.index.FailedOver()
+}
+
 // Appended says what an append has committed. It has the form that appendlog.New takes.
 func (a *Announcer) Appended(announcements []appendlog.Announcement) {
 	hints := appendlog.Hints(announcements)

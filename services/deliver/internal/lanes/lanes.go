@@ -29,8 +29,8 @@ func Divide(n int) Sizes {
 // Lanes are the pools of the process. Make them with Open.
 type Lanes struct{ Claims, Reads, Transactions, Probes *pg.Pool }
 
-// Open makes the pools; service begins the names of their sessions. The caller closes them.
-func Open(ctx context.Context, database pg.Config, service string, logger *slog.Logger, sizes Sizes) (*Lanes, error) {
+// Open makes the pools, which share a lineage; service begins the names of their sessions. The caller closes them.
+func Open(ctx context.Context, database pg.Config, service string, logger *slog.Logger, sizes Sizes, lineage *pg.Lineage) (*Lanes, error) {
 	l := &Lanes{}
 	for _, lane := range []struct {
 		name string
@@ -44,7 +44,7 @@ func Open(ctx context.Context, database pg.Config, service string, logger *slog.
 	} {
 		var err error
 		*lane.pool, err = pg.Open(ctx, database, pg.Options{
-			Name: "queen-" + service + "/" + lane.name, Logger: logging.For(logger, "postgres"), Size: lane.size,
+			Name: "queen-" + service + "/" + lane.name, Logger: logging.For(logger, "postgres"), Size: lane.size, Lineage: lineage,
 		})
 		if err != nil {
 			l.Close()

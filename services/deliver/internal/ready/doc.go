@@ -37,8 +37,8 @@
 // is left to the sweep.
 //
 // Everything is walked when a ring is new, when entries had no room, when the group's cursors were moved elsewhere
-// (subscriptions.moves), when deliveries were paused, when the database's clock or its transactions fell back, and when
-// Index.Changed says so: then known is zero, and answers that are under way count for nothing, because they belong to a
+// (subscriptions.moves), when deliveries were paused, when the database's clock or its transactions fell back, when another
+// server took over (Index.FailedOver), and when Index.Changed says so: then known is zero, and answers that are under way count for nothing, because they belong to a
 // pass that is no longer the ring's. Cursors that are moved while everything is walked do not have that walk begin anew,
 // or it would not end before they rest: each page is true when it is answered, and the next search walks all once more.
 // The sweep walks everything as well, always, slowly.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestGeneration(t *testing.T) {
+func TestLineage(t *testing.T) {
 	t.Parallel()
 	type seen struct{ system, timeline int64 }
 	for name, tc := range map[string]struct {
@@ -22,19 +22,26 @@ func TestGeneration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var g generation
+			var g, other generation
+			told := 0
+			l := NewLineage(func() { told++ })
+			l.join(&g)
+			l.join(&other)
 			if tc.before != (seen{}) {
-				if _, err := g.observe(g.current(), tc.before.system, tc.before.timeline); err != nil {
+				if _, err := l.observe(&g, g.current(), tc.before.system, tc.before.timeline); err != nil {
 					t.Fatal(err)
 				}
 			}
 			start := g.current()
-			born, err := g.observe(start, tc.next.system, tc.next.timeline)
+			born, err := l.observe(&g, start, tc.next.system, tc.next.timeline)
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
-			if advanced := g.current() > start; advanced != tc.advanced {
-				t.Fatalf("generation advanced: %v, want %v", advanced, tc.advanced)
+			if advanced := g.current() > start; advanced != tc.advanced || other.current() != g.current() || (told == 1) != advanced {
+				t.Fatalf("generations advanced to %d and %d, told %d times, want %v", g.current(), other.current(), told, tc.advanced)
+			}
+			if err == nil && l.Timeline() != tc.next.timeline {
+				t.Fatalf("timeline %d", l.Timeline())
 			}
 			if err == nil && born != g.current() {
 				t.Fatalf("the new connection is of generation %d, the pool of %d", born, g.current())
@@ -46,12 +53,30 @@ func TestGeneration(t *testing.T) {
 	}
 }
 
+// A pool that has never connected knows what the others of its process have seen.
+func TestALaneThatConnectsLateRefusesAnOlderTimeline(t *testing.T) {
+	t.Parallel()
+	var early, late generation
+	l := NewLineage(nil)
+	l.join(&early)
+	l.join(&late)
+	if _, err := l.observe(&early, 0, 7, 3); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.observe(&late, 0, 7, 2); !errors.Is(err, errOldTimeline) {
+		t.Fatalf("%v", err)
+	}
+	if born, err := l.observe(&late, 0, 7, 3); err != nil || born != late.current() {
+		t.Fatalf("%d, %v", born, err)
+	}
+}
+
 func TestAConnectionMadeBeforeAFlushIsDropped(t *testing.T) {
 	t.Parallel()
 	var g generation
 	born := g.current() // as its validation begins
 	g.advance()         // the failover comes between
-	born, err := g.observe(born, 7, 3)
+	born, err := NewLineage(nil).observe(&g, born, 7, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
