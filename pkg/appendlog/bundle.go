@@ -26,6 +26,8 @@ type bundle struct {
 	cap  func() time.Time
 	open []*pending
 	sent group.Bundle
+
+	created []log.Queue // not told yet
 }
 
 func newBundle(l *Log, acks *group.Store, t *Transaction) *bundle {
@@ -55,7 +57,8 @@ func (b *bundle) locate(ctx context.Context) error {
 	if len(lacking) == 0 {
 		return nil
 	}
-	found, err := b.log.ensure(ctx, keys)
+	found, created, err := b.log.ensure(ctx, keys)
+	b.created = append(b.created, created...)
 	if err != nil {
 		return err
 	}

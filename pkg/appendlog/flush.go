@@ -18,6 +18,7 @@ type flush struct {
 	log     *Log
 	results []Result
 	open    []*pending
+	created []log.Queue // not told yet
 }
 
 func (f *flush) run(ctx context.Context) {
@@ -107,7 +108,8 @@ func (f *flush) provision(ctx context.Context, groups []*pending) {
 	for i, p := range groups {
 		keys[i] = p.key
 	}
-	found, err := f.log.ensure(ctx, keys)
+	found, created, err := f.log.ensure(ctx, keys)
+	f.created = append(f.created, created...)
 	switch {
 	case err == nil:
 		for i, p := range groups {
@@ -124,14 +126,16 @@ func (f *flush) provision(ctx context.Context, groups []*pending) {
 }
 
 // ensure is idempotent, so one lost connection is worth a second try.
-func (l *Log) ensure(ctx context.Context, keys []Key) ([]log.Partition, error) {
+func (l *Log) ensure(ctx context.Context, keys []Key) (found []log.Partition, created []log.Queue, err error) {
 	ctx, cancel := context.WithTimeout(ctx, appendDeadline)
 	defer cancel()
-	found, err := l.store.Ensure(ctx, keys)
+	found, created, err = l.store.Provision(ctx, keys)
 	if err != nil && pg.Transient(err) && !log.Locked(err) && ctx.Err() == nil {
-		found, err = l.store.Ensure(ctx, keys)
+		var more []log.Queue
+		found, more, err = l.store.Provision(ctx, keys)
+		created = append(created, more...)
 	}
-	return found, err
+	return found, created, err
 }
 
 // call appends the groups in one transaction; when that surely did not commit, or may have, it is repeated once.

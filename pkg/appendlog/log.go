@@ -60,6 +60,7 @@ type Log struct {
 	memory   *memory
 	announce func([]Announcement)
 	doubts   bool // nothing that is remembered is believed
+	created  func(tenant uuid.UUID, queue string)
 }
 
 // New returns a Log on store. announce is called after each commit, in the committing call, so it must not block; nil
@@ -72,7 +73,22 @@ func New(store *log.Store, announce func([]Announcement)) *Log {
 	if announce == nil {
 		announce = func([]Announcement) {}
 	}
-	return &Log{store: store, ids: ids, memory: newMemory(), announce: announce}
+	return &Log{store: store, ids: ids, memory: newMemory(), announce: announce, created: func(uuid.UUID, string) {}}
+}
+
+// OnQueue says who is told of each queue that a call has created, at the end of the call: what it has appended by then is
+// found. It must not block. Call it before the first append.
+func (l *Log) OnQueue(created func(tenant uuid.UUID, queue string)) { l.created = created }
+
+// tell ends a call that may have created queues. Several partitions of one may have been made at once.
+func (l *Log) tell(created []log.Queue) {
+	told := make(map[log.Queue]bool, len(created))
+	for _, q := range created {
+		if !told[q] {
+			told[q] = true
+			l.created(q.Tenant, q.Name)
+		}
+	}
 }
 
 // NewForgetful is New for a Log that remembers nothing: it looks partitions up on each append and vouches for none of
@@ -111,5 +127,6 @@ func (l *Log) Append(ctx context.Context, groups []Group) []Result {
 		}
 	}
 	f.run(ctx)
+	l.tell(f.created)
 	return f.results
 }

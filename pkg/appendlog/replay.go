@@ -35,6 +35,7 @@ const (
 // Errors have a kind, or are ErrMustSeal; with one of kind Unknown both may have happened, with any other one neither has.
 func (l *Log) Replay(ctx context.Context, r *Replay) (outcome ReplayOutcome, offset int64, err error) {
 	f := flush{log: l, results: make([]Result, 1)}
+	defer func() { l.tell(f.created) }()
 	p := newPending(0, &Group{Key: r.Key, Messages: []segment.Message{r.Message}, Sealed: r.Sealed})
 	f.open = []*pending{p}
 	for {

@@ -52,6 +52,7 @@ type Duplicate struct {
 // of kind Unknown the transaction may have been committed, and the same call again tells. With any other one it was not.
 func (l *Log) Transact(ctx context.Context, acks *group.Store, t *Transaction) (Transacted, error) {
 	b := newBundle(l, acks, t)
+	defer func() { l.tell(b.created) }()
 	for range maxRounds {
 		if err := b.locate(ctx); err != nil {
 			return Transacted{}, err

@@ -168,7 +168,7 @@ func (m *Mesh) Announce(hints ...Hint) {
 	m.kick()
 }
 
-// AnnounceConfig tells the others that a queue was configured or deleted. It never blocks.
+// AnnounceConfig tells the others that a queue was created, configured or deleted. It never blocks.
 func (m *Mesh) AnnounceConfig(tenant uuid.UUID, queue string, deleted bool) {
 	if !m.enabled() {
 		return

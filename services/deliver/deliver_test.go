@@ -270,6 +270,26 @@ func TestPop_DiscoversByNamespaceAndTask(t *testing.T) {
 	b.mustPop(http.StatusNoContent, "?namespace=nothing")
 }
 
+// A pop that is full has not come to all queues of the namespace; the group begins there all the same.
+func TestPop_OfANamespaceIsAContactWithEachOfItsQueues(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for i := range 12 { // where a pop begins is random
+		group, one, two := fmt.Sprint("g", i), fmt.Sprint("n", i, ".one"), fmt.Sprint("n", i, ".two")
+		b.push(two, "p", "backlog")
+		b.mustPop(http.StatusNoContent, inQueue(one)+"?consumerGroup="+group)
+		b.push(one, "p", "first")
+		path := fmt.Sprint("?namespace=n", i, "&autoAck=true&consumerGroup=", group)
+		if got := b.mustPop(http.StatusOK, path); got.ids() != "first" {
+			t.Fatalf("%s", got.Raw)
+		}
+		b.push(two, "p", "second")
+		if got := b.mustPop(http.StatusOK, path); got.ids() != "second" {
+			t.Errorf("%s", got.Raw)
+		}
+	}
+}
+
 func TestPop_DelayHidesUntilItsTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -7,9 +7,12 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/config"
@@ -97,6 +100,40 @@ func TestMesh_AnAppendElsewhereWakesEveryKindOfPoll(t *testing.T) {
 			}
 			at.parked(0)
 		}
+	}
+}
+
+// Nobody listens to what happens to a queue before there is one, so its coming itself is told.
+func TestMesh_AQueueThatComesToBeElsewhereWakesPollsOfItsNamespace(t *testing.T) {
+	t.Parallel()
+	c := newCell(t, neverLook)
+	c.appender.OnQueue(func(tenant uuid.UUID, queueName string) { c.mesh.AnnounceConfig(tenant, queueName, false) })
+	for name, create := range map[string]func(queueName string){
+		"a push": func(queueName string) { c.push(queueName, "p", queueName) },
+		"a push to a queue that a pop has made": func(queueName string) {
+			c.mustPop(http.StatusNoContent, inQueue(queueName)+"?consumerGroup=another")
+			c.push(queueName, "p", queueName)
+		},
+		"a transaction": func(queueName string) {
+			body := fmt.Sprintf(`{"operations":[{"type":"push","items":[{"queue":%q,"transactionId":%q,"payload":1}]}]}`, queueName, queueName)
+			if status, _, answer, err := c.do(t.Context(), http.MethodPost, "/api/v1/transaction", body); err != nil || status != http.StatusOK {
+				t.Fatalf("%d %s, %v", status, answer, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i, p := range []*process{c.process, c.other} {
+				at := &bundle{t: t, database: c.database, process: p}
+				namespace := fmt.Sprint("n", i, strings.ReplaceAll(name, " ", "-"))
+				answer := at.later("?namespace=" + namespace + "&consumerGroup=g&wait=true&timeout=60000&autoAck=true")
+				at.parked(1)
+				create(namespace + ".made")
+				if got := answer(); got.ids() != namespace+".made" {
+					t.Errorf("%d: %d %s", i, got.Status, got.Raw)
+				}
+				at.parked(0)
+			}
+		})
 	}
 }
 

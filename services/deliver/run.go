@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/auth"
 	"queen.internal/pkg/config"
 	"queen.internal/pkg/daemon"
@@ -150,6 +151,7 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 // openTransactions makes the route that acks and pushes at once.
 func (p *parts) openTransactions(s *settings, clock *lease.Clock, keys *seal.Keys, counters *measure.Counters) *transaction.Service {
 	p.appends = s.appendLog(log.New(p.lanes.Transactions), p.news.Appended)
+	p.appends.OnQueue(p.news.Created)
 	return transaction.New(transaction.Options{
 		Log: p.appends, Groups: group.New(p.lanes.Transactions), Acks: p.acks, Clock: clock, Keys: keys,
 		Timeout: transactionTimeout, Outcomes: counters.Transactions,

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
+
 	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/auth"
 	"queen.internal/pkg/config"
@@ -79,6 +81,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 		newLog = appendlog.NewForgetful
 	}
 	appends = newLog(store, func(committed []appendlog.Announcement) { hints.Announce(appendlog.Hints(committed)...) })
+	appends.OnQueue(func(tenant uuid.UUID, queue string) { hints.AnnounceConfig(tenant, queue, false) })
 	batcher := batch.New(appends, bounds)
 	measured.Watch(batcher, appends.Remembered)
 	gate := sealing.New(keys, store.Flags, batcher.Push)

@@ -22,6 +22,7 @@ type Subscription struct {
 	Ref
 	QueueID int64
 	Queue   string
+	Created bool // by this contact: others are to be told of the queue
 }
 
 // Start is where a group that is new to a queue or a partition begins. It is read once, at first contact.
@@ -43,7 +44,7 @@ func (s Start) mode() string {
 	return s.Mode
 }
 
-const subscribeSQL = `SELECT subscription_id, subscription_uid, queue_id, seeded, seeding_of FROM queen.subscribe($1, $2, $3, $4, $5, $6, $7)`
+const subscribeSQL = `SELECT subscription_id, subscription_uid, queue_id, seeded, seeding_of, queue_created FROM queen.subscribe($1, $2, $3, $4, $5, $6, $7)`
 
 // Subscribe is a group's first contact with a queue, which it creates when there is none, or finds that it happened; then
 // start is ignored. A group that is registered, but has not got all its cursors yet, is given some more by each call, and
@@ -64,7 +65,7 @@ func (s *Store) subscribe(ctx context.Context, tenant uuid.UUID, queueName, grou
 	sub.Queue = queueName
 	var seeded, of *int64
 	err = s.pool.QueryRow(ctx, subscribeSQL, optionalUUID(&tenant), queueName, groupName, start.mode(), optionalTime(start.From), create, s.page).
-		Scan(&sub.ID, &sub.UID, &sub.QueueID, &seeded, &of)
+		Scan(&sub.ID, &sub.UID, &sub.QueueID, &seeded, &of, &sub.Created)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) && !create:
 		return Subscription{}, false, nil

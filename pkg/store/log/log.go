@@ -31,7 +31,7 @@ type Key struct {
 // partition or deleted its queue in the same instant.
 const ensureAttempts = 10
 
-const ensureSQL = `SELECT place, partition_id, partition_uid FROM queen.ensure_partitions($1, $2, $3)`
+const ensureSQL = `SELECT place, partition_id, partition_uid, queue_created FROM queen.ensure_partitions($1, $2, $3)`
 
 // Partition names a partition for ever: after a failover that lost it, its ID may be issued again, its UID may not.
 type Partition struct {
@@ -39,33 +39,44 @@ type Partition struct {
 	UID uuid.UUID
 }
 
-// Ensure gives the partition of each key, creating queues and partitions that do not exist. Errors have a kind.
+// Ensure is Provision for whoever tells nobody.
 func (s *Store) Ensure(ctx context.Context, keys []Key) ([]Partition, error) {
+	found, _, err := s.Provision(ctx, keys)
+	return found, err
+}
+
+// Provision gives the partition of each key, creating queues and partitions that do not exist, and says which queues it has
+// created, perhaps more than once; also together with an error. Errors have a kind.
+func (s *Store) Provision(ctx context.Context, keys []Key) (found []Partition, created []Queue, err error) {
 	tenants, queues, partitions := make(uuids, len(keys)), make([]string, len(keys)), make([]string, len(keys))
 	for i, key := range keys {
 		tenants[i], queues[i], partitions[i] = wireUUID(key.Tenant), key.Queue, key.Partition
 	}
-	found := make([]Partition, len(keys))
+	found = make([]Partition, len(keys))
 	for range ensureAttempts {
 		rows, err := s.pool.Query(ctx, ensureSQL, tenants, queues, partitions)
 		if err != nil {
-			return nil, pg.Wrap("ensure partitions", err)
+			return nil, created, pg.Wrap("ensure partitions", err)
 		}
 		count := 0
 		var place int
 		var p Partition
-		if _, err = pgx.ForEachRow(rows, []any{&place, &p.ID, &p.UID}, func() error {
+		var isNew bool
+		if _, err = pgx.ForEachRow(rows, []any{&place, &p.ID, &p.UID, &isNew}, func() error {
 			found[place-1] = p
 			count++
+			if isNew {
+				created = append(created, Queue{Tenant: keys[place-1].Tenant, Name: keys[place-1].Queue})
+			}
 			return nil
 		}); err != nil {
-			return nil, pg.Wrap("ensure partitions", err)
+			return nil, created, pg.Wrap("ensure partitions", err)
 		}
 		if count == len(keys) {
-			return found, nil
+			return found, created, nil
 		}
 	}
-	return nil, queue.Unavailable("the queue is being deleted and created at the same time", pg.RetryAfter,
+	return nil, created, queue.Unavailable("the queue is being deleted and created at the same time", pg.RetryAfter,
 		fmt.Errorf("ensure %d partitions: lost the race %d times", len(keys), ensureAttempts))
 }
 

@@ -7,19 +7,22 @@
 --          the cursors that one call writes; NULL is no bound.
 -- Answer:  the subscription and the queue; no row when there is no queue and none was to be created. With `seeded` the
 --          registration is not at its end, and nothing may be claimed for the group: see seed_page. Call again.
+--          queue_created says that this call has created the queue, which others are to be told.
 -- Locks:   the queue's row FOR NO KEY UPDATE, only at first contact. It waits for the partitions being created, and the
 --          statements after it see them; those created later have higher ids and are delivered from their start, whatever
 --          any clock says. Then those of seed_page.
 DROP FUNCTION IF EXISTS queen.subscribe(uuid, text, text, text, timestamptz);
 DROP FUNCTION IF EXISTS queen.subscribe(uuid, text, text, text, timestamptz, boolean);
+DROP FUNCTION IF EXISTS queen.subscribe(uuid, text, text, text, timestamptz, boolean, integer);
 CREATE OR REPLACE FUNCTION queen.subscribe(
     p_tenant uuid, p_queue text, p_group text, p_mode text, p_from timestamptz, p_create boolean DEFAULT true, p_page integer DEFAULT NULL)
-RETURNS TABLE (subscription_id bigint, subscription_uid uuid, queue_id bigint, seeded bigint, seeding_of bigint)
+RETURNS TABLE (subscription_id bigint, subscription_uid uuid, queue_id bigint, seeded bigint, seeding_of bigint, queue_created boolean)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_newest  bigint;
     v_seeding boolean;
 BEGIN
+    queue_created := false;
     LOOP
         SELECT s.id, s.uid, q.id, s.seeding_after IS NOT NULL INTO subscription_id, subscription_uid, queue_id, v_seeding
         FROM queen.queues q JOIN queen.subscriptions s ON s.queue_id = q.id AND s.group_name = p_group
@@ -34,7 +37,7 @@ BEGIN
         END IF;
 
         IF p_create THEN
-            PERFORM queen.ensure_queues(ARRAY[p_tenant], ARRAY[p_queue]);
+            queue_created := queue_created OR EXISTS (SELECT FROM queen.ensure_queues(ARRAY[p_tenant], ARRAY[p_queue]));
         END IF;
         SELECT q.id INTO queue_id FROM queen.queues q
         WHERE q.tenant = p_tenant AND q.name = p_queue AND q.deleted_at IS NULL

@@ -102,6 +102,12 @@ func (a *Announcer) FailedOver() {
 	a.index.FailedOver()
 }
 
+// Created says that a queue has come to be: it may belong to a namespace that polls wait for, here or elsewhere.
+func (a *Announcer) Created(tenant uuid.UUID, queue string) {
+	a.index.Configured(tenant, queue, false)
+	a.mesh.AnnounceConfig(tenant, queue, false)
+}
+
 // Appended says what an append has committed. It has the form that appendlog.New takes.
 func (a *Announcer) Appended(announcements []appendlog.Announcement) {
 	hints := appendlog.Hints(announcements)
@@ -109,8 +115,9 @@ func (a *Announcer) Appended(announcements []appendlog.Announcement) {
 	a.mesh.Announce(hints...)
 }
 
-// Listen takes the news of others. It is called before the mesh runs.
+// Listen takes the news of others, and of the index. It is called before the mesh runs.
 func (a *Announcer) Listen() {
+	a.index.OnQueue(a.Created)
 	a.mesh.OnHints(a.heard)
 	a.mesh.OnGap(func(gap mesh.Gap) { a.index.Missed(gap.Covers) })
 	a.mesh.OnConfig(func(_ string, c mesh.Config) { a.index.Configured(c.Tenant, c.Queue, c.Deleted) })

@@ -119,6 +119,9 @@ func (e *Engine) Discover(ctx context.Context, req *Request) (*wire.PopResponse,
 	if err := d.Discover(ctx); err != nil {
 		return nil, err
 	}
+	if err := d.Contact(ctx); err != nil {
+		return nil, err
+	}
 	for search := true; ; search = false {
 		version := d.Spot().Version()
 		if err := c.round(ctx, d.Rings(), search); c.over(err) {

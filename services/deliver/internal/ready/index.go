@@ -58,6 +58,7 @@ type Index struct {
 	options Options
 	finder  *finder
 	calls   chan struct{} // room for the other calls of the store
+	created func(tenant uuid.UUID, queue string)
 
 	mu            sync.Mutex
 	rings         map[Key]*Ring
