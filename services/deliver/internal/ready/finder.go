@@ -2,9 +2,11 @@ package ready
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"queen.internal/pkg/queue"
 	"queen.internal/pkg/store/group"
 )
 
@@ -89,7 +91,7 @@ func (f *finder) work(ctx context.Context, lane *lane, groups, limit int) {
 	}
 }
 
-// find asks and waits for the answer. Errors have a kind, or are ctx's own.
+// find asks and waits for the answer. Errors have a kind, or are that ctx was cancelled.
 func (f *finder) find(ctx context.Context, search group.Search) (*question, error) {
 	q := &question{search: search, done: make(chan struct{})}
 	if search.From.Everywhere() {
@@ -101,6 +103,9 @@ func (f *finder) find(ctx context.Context, search group.Search) (*question, erro
 	case <-q.done:
 		return q, q.err
 	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, queue.Unavailable("the database is not available", time.Second, ctx.Err())
+		}
 		return nil, ctx.Err()
 	}
 }

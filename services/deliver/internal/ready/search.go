@@ -126,7 +126,7 @@ func (r *Ring) page(ctx context.Context, f *flight, first bool) (over bool, err 
 	switch {
 	case err != nil && r.entries.queue.length > 0:
 		return true, nil
-	case errors.Is(err, context.DeadlineExceeded): // of the search, or of its call, which began a little later
+	case search.From.Everywhere() && errors.Is(err, context.DeadlineExceeded): // of the search, or of its call, which began later
 		return false, &unfinishedError{err}
 	case err != nil:
 		return false, err
