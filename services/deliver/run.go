@@ -113,11 +113,7 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		return nil, err
 	}
 	counters := measure.NewCounters(p.metrics.Registerer())
-	clock := lease.NewClock(func(leap lease.Leap) {
-		counters.Leaps.Inc()
-		logging.For(env.Logger, "clock").Warn("the database's clock leapt; leases go on by the clock before it until the longest has passed",
-			"by_ms", leap.By.Milliseconds(), "reading", leap.Reading, "accepted", leap.Accepted)
-	})
+	clock := lease.NewClock(counters.Leapt(logging.For(env.Logger, "clock")))
 	leases := lease.NewRegistry(s.remembered())
 	store := group.New(p.lanes.Claims)
 	p.lot = wait.New(wait.Options{

@@ -3,6 +3,8 @@
 package measure
 
 import (
+	"log/slog"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"queen.internal/pkg/pg"
@@ -49,6 +51,15 @@ func NewCounters(r prometheus.Registerer) *Counters {
 	}, []string{"outcome"})
 	r.MustRegister(c.Claims, c.Acks, c.Delivered, c.Unopened, c.Leaps, c.Returned, c.Transactions)
 	return c
+}
+
+// Leapt counts and logs leaps of the database's clock.
+func (c *Counters) Leapt(logger *slog.Logger) func(lease.Leap) {
+	return func(leap lease.Leap) {
+		c.Leaps.Inc()
+		logger.Warn("the database's clock leapt; leases go on by the clock before it until the longest has passed",
+			"by_ms", leap.By.Milliseconds(), "reading", leap.Reading, "accepted", leap.Accepted)
+	}
 }
 
 // Watch registers with r what is read at scrape time; pools are by lane.
