@@ -96,8 +96,7 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		return nil, err
 	}
 	p := &parts{metrics: metrics.New(env.Service, env.Version)}
-	// Called by connections, so after all parts are made. Leases stay registered: one that was lost is found by nobody.
-	lineage := pg.NewLineage(func() { p.news.FailedOver(); p.appends.Forget() })
+	lineage := pg.NewLineage(func() { p.news.FailedOver(); p.appends.Forget() }) // when the parts are made: called by connections
 	p.lanes, err = lanes.Open(ctx, pg.FromSettings(s.Postgres), env.Service, env.Logger, lanes.Divide(int(s.PoolSize)), lineage)
 	if err != nil {
 		return nil, err

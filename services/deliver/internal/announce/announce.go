@@ -96,7 +96,8 @@ func (a *Announcer) Changed(tenant uuid.UUID, queue, group string) {
 }
 
 // FailedOver says that another server has taken over: what was remembered of the one before may be lost there. Other
-// processes find out by themselves. It does not block.
+// processes find out by themselves. Leases stay registered, since a cursor is looked up by its lease: one that is lost is
+// found by nobody, and for the others the whole table need not be searched. It does not block.
 func (a *Announcer) FailedOver() {
 	a.names.Purge()
 	a.index.FailedOver()

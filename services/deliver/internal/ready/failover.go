@@ -22,6 +22,9 @@ func (x *Index) FailedOver() {
 	}
 	x.mu.Unlock()
 	for r, used := range rings {
+		r.mu.Lock()
+		r.reset(r.subscription)
+		r.mu.Unlock()
 		r.changed(used)
 	}
 	for _, spot := range spots {
