@@ -27,8 +27,8 @@ func (f *flush) run(ctx context.Context) {
 	// partitions are locked.
 	wait, givenUp := false, error(nil)
 	for len(f.open) > 0 {
-		if err := ctx.Err(); err != nil {
-			f.fail(f.open, queue.Unavailable("the service is stopping", pg.RetryAfter, err))
+		if ctx.Err() != nil {
+			f.fail(f.open, ended(ctx))
 			return
 		}
 		f.locate(ctx)
@@ -51,6 +51,15 @@ func (f *flush) run(ctx context.Context) {
 	}
 }
 
+// ended is why nothing more is tried.
+func ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, errTooSlow) {
+		return queue.Unavailable("PostgreSQL took too long", pg.RetryAfter, cause)
+	}
+	return queue.Unavailable("the service is stopping", pg.RetryAfter, cause)
+}
+
 // isolates says that err may be one group's doing, so that the others should not share it.
 func isolates(err error) bool {
 	kind := queue.KindOf(err)
@@ -69,7 +78,13 @@ func (f *flush) oneByOne(ctx context.Context) {
 // fail closes groups with err.
 func (f *flush) fail(groups []*pending, err error) {
 	for _, p := range groups {
-		f.results[p.group] = Result{Err: err}
+		r := &f.results[p.group]
+		r.Err = err
+		if queue.KindOf(err) == queue.KindUnknown {
+			r.Attempt = &Attempt{Tag: p.tag, Places: p.places}
+		} else {
+			r.Outcomes = nil
+		}
 	}
 	f.keep(func(p *pending) bool { return f.results[p.group].Err == nil })
 }

@@ -2,6 +2,7 @@ package appendlog
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,8 +13,15 @@ import (
 	"queen.internal/pkg/store/log"
 )
 
-// appendDeadline bounds one server call, from the moment it has a connection.
-const appendDeadline = 5 * time.Second
+const (
+	// appendDeadline bounds one server call, from the moment it has a connection.
+	appendDeadline = 5 * time.Second
+	// budget bounds all calls of one Append: the wait for a connection, and that deadline.
+	budget = 6 * time.Second
+)
+
+// errTooSlow ends the context of calls whose budget is used up.
+var errTooSlow = errors.New("the time for it is used up")
 
 // cachedPartitions bounds the ids kept: about 200 bytes each with their names.
 const cachedPartitions = 100_000
@@ -44,6 +52,14 @@ type Outcome struct {
 type Result struct {
 	Outcomes []Outcome
 	Err      error
+	Attempt  *Attempt // with an error of kind Unknown
+}
+
+// Attempt is what may have been committed: all messages of a group that have no outcome, or none. They stand at the given
+// places; the others are duplicates, whose outcomes count.
+type Attempt struct {
+	Tag    int64
+	Places []int
 }
 
 // Announcement says that a partition has committed messages up to LastOffset.
@@ -117,8 +133,11 @@ func (l *Log) Forget() {
 	l.memory.forget()
 }
 
-// Append appends groups, whose keys are distinct, and returns their results in the same order.
+// Append appends groups, whose keys are distinct, and returns their results in the same order. It takes at most six
+// seconds.
 func (l *Log) Append(ctx context.Context, groups []Group) []Result {
+	ctx, cancel := context.WithTimeoutCause(ctx, budget, errTooSlow)
+	defer cancel()
 	f := flush{log: l, results: make([]Result, len(groups))}
 	for i := range groups {
 		f.results[i].Outcomes = make([]Outcome, len(groups[i].Messages))

@@ -22,6 +22,9 @@ type pending struct {
 	places    []int
 	runs      []log.Run
 	evicted   int // how often its partition id was found stale
+
+	tag       int64 // of all runs
+	attempted bool  // the tag was sent before, by somebody else
 }
 
 func newPending(index int, g *Group) *pending {
@@ -45,13 +48,15 @@ func (p *pending) place(partition log.Partition) {
 	p.prepare()
 }
 
-// prepare encodes the messages for the partition, under a fresh tag.
+// prepare encodes the messages for the partition, under a fresh tag unless it goes on with another's attempt.
 func (p *pending) prepare() {
-	tag := rand.Int64()
+	if !p.attempted {
+		p.tag = rand.Int64()
+	}
 	p.runs = p.runs[:0]
 	for _, part := range segment.Cut(p.messages) {
 		run := log.Run{
-			Partition: p.partition, Tag: tag, Segment: segment.Encode(part), Hashes: make([]uuid.UUID, len(part)), Sealed: p.sealed,
+			Partition: p.partition, Tag: p.tag, Segment: segment.Encode(part), Hashes: make([]uuid.UUID, len(part)), Sealed: p.sealed,
 		}
 		for i := range part {
 			run.Hashes[i] = queue.TransactionHash(part[i].TransactionID)

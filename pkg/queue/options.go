@@ -31,6 +31,7 @@ type Options struct {
 	RetentionSinkHoldMaxSeconds *int32  // 60 to 31536000
 	DeliveryLimit               *int32  // deliveries to one group before a message is given up; 0: any number, else at least 2
 	RedeliveryDelaySeconds      *int32  // how long a nacked message, and what is behind it, waits; 0 to 86400
+	Spool                       *bool   // a push that the database cannot take goes to disk; false: it fails
 }
 
 // DefaultOptions are the options of a queue that configure creates, and what null restores. A queue that a push or a pop
@@ -47,6 +48,7 @@ func DefaultOptions() Options {
 		DedupWindowSeconds: new(int32(3600)),
 		RetentionSinkHold:  new(""), RetentionSinkHoldMaxSeconds: new(int32(604800)),
 		DeliveryLimit: new(int32(0)), RedeliveryDelaySeconds: new(int32(0)),
+		Spool: new(true),
 	}
 }
 

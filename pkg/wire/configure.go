@@ -44,6 +44,7 @@ var optionKeys = []struct {
 	{"retentionSinkHoldMaxSeconds", func(o *queue.Options) any { return &o.RetentionSinkHoldMaxSeconds }},
 	{"deliveryLimit", func(o *queue.Options) any { return &o.DeliveryLimit }},
 	{"redeliveryDelaySeconds", func(o *queue.Options) any { return &o.RedeliveryDelaySeconds }},
+	{"spool", func(o *queue.Options) any { return &o.Spool }},
 }
 
 // labelKeys are the two options that may also stand beside the options object.

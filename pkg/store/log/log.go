@@ -54,22 +54,9 @@ func (s *Store) Provision(ctx context.Context, keys []Key) (found []Partition, c
 	}
 	found = make([]Partition, len(keys))
 	for range ensureAttempts {
-		rows, err := s.pool.Query(ctx, ensureSQL, tenants, queues, partitions)
+		made, count, err := s.ensureOnce(ctx, keys, []any{tenants, queues, partitions}, found)
+		created = append(created, made...)
 		if err != nil {
-			return nil, created, pg.Wrap("ensure partitions", err)
-		}
-		count := 0
-		var place int
-		var p Partition
-		var isNew bool
-		if _, err = pgx.ForEachRow(rows, []any{&place, &p.ID, &p.UID, &isNew}, func() error {
-			found[place-1] = p
-			count++
-			if isNew {
-				created = append(created, Queue{Tenant: keys[place-1].Tenant, Name: keys[place-1].Queue})
-			}
-			return nil
-		}); err != nil {
 			return nil, created, pg.Wrap("ensure partitions", err)
 		}
 		if count == len(keys) {
@@ -78,6 +65,31 @@ func (s *Store) Provision(ctx context.Context, keys []Key) (found []Partition, c
 	}
 	return nil, created, queue.Unavailable("the queue is being deleted and created at the same time", pg.RetryAfter,
 		fmt.Errorf("ensure %d partitions: lost the race %d times", len(keys), ensureAttempts))
+}
+
+// ensureOnce asks once, and counts the answers that it puts in their places.
+func (s *Store) ensureOnce(ctx context.Context, keys []Key, arguments []any, found []Partition) (created []Queue, count int, err error) {
+	conn, err := s.Acquire(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer conn.Release()
+	rows, err := conn.Query(ctx, ensureSQL, arguments...)
+	if err != nil {
+		return nil, 0, err
+	}
+	var place int
+	var p Partition
+	var isNew bool
+	_, err = pgx.ForEachRow(rows, []any{&place, &p.ID, &p.UID, &isNew}, func() error {
+		found[place-1] = p
+		count++
+		if isNew {
+			created = append(created, Queue{Tenant: keys[place-1].Tenant, Name: keys[place-1].Queue})
+		}
+		return nil
+	})
+	return created, count, err
 }
 
 // uuids is a uuid[] parameter in the form the driver encodes without reflection.

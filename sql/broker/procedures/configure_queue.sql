@@ -10,6 +10,9 @@
 DROP FUNCTION IF EXISTS queen.configure_queue(
     uuid, text, text, text, integer, integer, integer, integer, integer, integer, boolean, boolean, integer, integer, integer, integer,
     boolean, boolean, integer, integer, integer, text, integer, integer);
+DROP FUNCTION IF EXISTS queen.configure_queue(
+    uuid, text, text, text, integer, integer, integer, integer, integer, integer, boolean, boolean, integer, integer, integer, integer,
+    boolean, boolean, integer, integer, integer, text, integer, integer, integer);
 CREATE OR REPLACE FUNCTION queen.configure_queue(
     p_tenant uuid, p_queue text,
     p_namespace text DEFAULT NULL, p_task text DEFAULT NULL,
@@ -22,7 +25,7 @@ CREATE OR REPLACE FUNCTION queen.configure_queue(
     p_max_wait_seconds integer DEFAULT NULL, p_min_pop_wait_ms integer DEFAULT NULL,
     p_dedup_window_seconds integer DEFAULT NULL, p_retention_sink_hold text DEFAULT NULL,
     p_retention_sink_hold_max_seconds integer DEFAULT NULL, p_delivery_limit integer DEFAULT NULL,
-    p_redelivery_delay_seconds integer DEFAULT NULL)
+    p_redelivery_delay_seconds integer DEFAULT NULL, p_spool_enabled boolean DEFAULT NULL)
 RETURNS queen.queues
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -57,7 +60,8 @@ BEGIN
             retention_sink_hold = coalesce(p_retention_sink_hold, q.retention_sink_hold),
             retention_sink_hold_max_seconds = coalesce(p_retention_sink_hold_max_seconds, q.retention_sink_hold_max_seconds),
             delivery_limit = coalesce(p_delivery_limit, q.delivery_limit),
-            redelivery_delay_seconds = coalesce(p_redelivery_delay_seconds, q.redelivery_delay_seconds)
+            redelivery_delay_seconds = coalesce(p_redelivery_delay_seconds, q.redelivery_delay_seconds),
+            spool_enabled = coalesce(p_spool_enabled, q.spool_enabled)
         WHERE q.tenant = p_tenant AND q.name = p_queue AND q.deleted_at IS NULL
         RETURNING q.* INTO v_queue;
         IF FOUND THEN
