@@ -44,6 +44,7 @@ var ErrMustSeal error = &queue.Error{Kind: queue.KindInvalid, Field: "payload", 
 // The id of an original that can no longer be read is all zero.
 type Outcome struct {
 	Duplicate bool
+	Buffered  bool // it waits outside of the database; a Log never says so, those before it may
 	MessageID uuid.UUID
 }
 

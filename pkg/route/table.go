@@ -85,6 +85,8 @@ var Table = []Row{
 	{"group_seek_partition", "POST", "/api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek", Deliver, ReadWrite, true, ClassManage},
 	{"notify", "POST", "/internal/api/notify", Deliver, Admin, true, ClassManage},
 
+	{"buffers", "GET", "/api/v1/status/buffers", Ingest, ReadOnly, false, ClassManage},
+
 	{"health", "GET", "/health", Every, Public, false, ClassHealth},
 	{"livez", "GET", "/livez", Every, Public, false, ClassHealth},
 	{"readyz", "GET", "/readyz", Every, Public, false, ClassHealth},

@@ -23,7 +23,7 @@ func TestScanConfigure(t *testing.T) {
 			 "ttl":6,"deadLetterQueue":false,"dlqAfterMaxRetries":true,"delayedProcessing":7,"windowBuffer":8,"retentionSeconds":9,
 			 "completedRetentionSeconds":10,"retentionEnabled":true,"encryptionEnabled":false,"maxWaitTimeSeconds":11,
 			 "minPopWaitTime":12,"dedupWindowSeconds":13,"retentionSinkHold":"sink.A_1-b","retentionSinkHoldMaxSeconds":60,
-			 "deliveryLimit":2,"redeliveryDelaySeconds":86400}}`,
+			 "deliveryLimit":2,"redeliveryDelaySeconds":86400,"spool":false}}`,
 			queue.Options{
 				Namespace: new("n"), Task: new("t"), Priority: new(int32(1)), LeaseSeconds: new(int32(2)), RetryLimit: new(int32(3)),
 				RetryDelayMillis: new(int32(4)), MaxSize: new(int32(5)), TTLSeconds: new(int32(6)), DeadLetterQueue: new(false),
@@ -31,7 +31,7 @@ func TestScanConfigure(t *testing.T) {
 				RetentionSeconds: new(int32(9)), CompletedRetentionSeconds: new(int32(10)), RetentionEnabled: new(true),
 				EncryptionEnabled: new(false), MaxWaitSeconds: new(int32(11)), MinPopWaitMillis: new(int32(12)),
 				DedupWindowSeconds: new(int32(13)), RetentionSinkHold: new("sink.A_1-b"), RetentionSinkHoldMaxSeconds: new(int32(60)),
-				DeliveryLimit: new(int32(2)), RedeliveryDelaySeconds: new(int32(86400)),
+				DeliveryLimit: new(int32(2)), RedeliveryDelaySeconds: new(int32(86400)), Spool: new(false),
 			},
 		},
 		"options at top level":             {`{"leaseTime":5,"queue":"q","namespace":"n"}`, queue.Options{LeaseSeconds: new(int32(5)), Namespace: new("n")}},

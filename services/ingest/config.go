@@ -1,10 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
+	"path/filepath"
 
 	"queen.internal/pkg/config"
 	"queen.internal/services/ingest/internal/batch"
+	"queen.internal/services/ingest/internal/spool"
+	"queen.internal/services/ingest/internal/spool/disk"
 )
 
 // settings is everything ingest reads from its environment.
@@ -18,6 +22,7 @@ type settings struct {
 	config.Mesh
 	config.Encryption
 	Push
+	Spool
 }
 
 // Push bounds the way of a message from the request to the commit.
@@ -31,7 +36,41 @@ type Push struct {
 	DedupCache config.Bool `envconfig:"QUEEN_DEDUP_CACHE"`
 }
 
-// poolSize is ingest's share of the server's connections: the committers, and two for probes and schema.
+// Spool is where pushes wait that the database cannot take.
+type Spool struct {
+	Dir string `envconfig:"FILE_BUFFER_DIR"` // of this machine, not of the network; several processes may share it
+	// Milliseconds between two replays of which the first failed.
+	PaceMillis config.Int `envconfig:"FILE_BUFFER_FLUSH_MS" floor:"1"`
+	// Messages in one transaction of a replay.
+	BatchMessages config.Int `envconfig:"FILE_BUFFER_MAX_BATCH" floor:"1"`
+	// Records after which a file is ended. A record is the messages of one partition that were to be committed together.
+	FileRecords config.Int `envconfig:"FILE_BUFFER_EVENTS_PER_FILE" floor:"1"`
+	MaxBytes    config.Int `envconfig:"QUEEN_SPOOL_MAX_BYTES" floor:"0"`      // of all files of this process; 0: as many as there is room for
+	MinFree     config.Int `envconfig:"QUEEN_SPOOL_MIN_FREE_BYTES" floor:"0"` // bytes of the disk that are left to others
+}
+
+// open makes the folder usable for a process of that server id. The error names the setting.
+func (s *Spool) open(server string, logger *slog.Logger) (*spool.Folder, error) {
+	root, err := filepath.Abs(s.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("FILE_BUFFER_DIR=%q: %w", s.Dir, err)
+	}
+	s.Dir = root
+	folder, err := spool.Open(spool.Options{
+		FS: disk.OS{}, Root: root, Server: server, Logger: logger,
+		MaxBytes: int64(s.MaxBytes), MinFree: int64(s.MinFree), FileBytes: spoolFileBytes, FileRecords: int(s.FileRecords),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("FILE_BUFFER_DIR=%q: %w", s.Dir, err)
+	}
+	return folder, nil
+}
+
+// spoolFileBytes ends a file that has this size: the unit in which space is given back.
+const spoolFileBytes = 8 << 20
+
+// poolSize is ingest's share of the server's connections: the committers, one for what is replayed and looked up, one for
+// probes.
 const poolSize = 6
 
 func defaults() settings {
@@ -47,13 +86,20 @@ func defaults() settings {
 			QueuedBytes: config.Int(bounds.QueuedBytes),
 			DedupCache:  true,
 		},
+		Spool: Spool{
+			Dir: "/var/lib/queen/buffers", PaceMillis: 100, BatchMessages: 1000, FileRecords: 10_000,
+			MaxBytes: 4 << 30, MinFree: 256 << 20,
+		},
 	}
 }
 
 // committers is how many can work: each needs a connection.
 func (s *settings) committers() int {
-	return int(min(s.Committers, s.PoolSize))
+	return int(min(s.Committers, config.Int(s.connections())))
 }
+
+// connections are those of the pool, without the one that probes have to themselves.
+func (s *settings) connections() int { return int(max(s.PoolSize-1, 1)) }
 
 // bounds are the settings as the coalescer takes them.
 func (s *settings) bounds() batch.Options {
@@ -77,6 +123,10 @@ func (s *settings) blocks(version string) []config.Block {
 		{Name: "engine", Attrs: []slog.Attr{
 			slog.Int("push_committers", s.committers()), slog.Int64("push_queued_bytes", int64(s.QueuedBytes)),
 			slog.Bool("dedup_cache", bool(s.DedupCache)),
+		}},
+		{Name: "file_buffer", Attrs: []slog.Attr{
+			slog.String("dir", s.Dir), slog.Int64("flush_interval_ms", int64(s.PaceMillis)), slog.Int64("max_batch_size", int64(s.BatchMessages)),
+			slog.Int64("max_events_per_file", int64(s.FileRecords)), slog.Int64("max_bytes", int64(s.MaxBytes)), slog.Int64("min_free_bytes", int64(s.MinFree)),
 		}},
 		{Name: "jobs", Attrs: []slog.Attr{slog.Bool("apply_schema", bool(s.ApplySchema))}},
 		s.Encryption.In(s.Tenancy.Block()),

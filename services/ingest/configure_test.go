@@ -33,7 +33,7 @@ func (s *service) configure(t *testing.T, body string) configured {
 	if err := json.Unmarshal([]byte(answer), &c); err != nil {
 		t.Fatalf("%v in %s", err, answer)
 	}
-	if !c.Configured || c.PartitionID != nil || c.Storage != "segments" || len(c.QueueID) != 36 || len(c.Options) != 21 {
+	if !c.Configured || c.PartitionID != nil || c.Storage != "segments" || len(c.QueueID) != 36 || len(c.Options) != 22 {
 		t.Errorf("got %s", answer)
 	}
 	return c
@@ -50,7 +50,7 @@ func TestConfigure_TellsWhatIsInForceToTheByte(t *testing.T) {
 	const want = `:null,"queue":"a.b/ü","namespace":"","task":"t","storage":"segments","options":{"priority":0,"leaseTime":120,"retryLimit":3,` +
 		`"retryDelay":1000,"maxSize":0,"ttl":3600,"deadLetterQueue":true,"dlqAfterMaxRetries":true,"delayedProcessing":0,"windowBuffer":0,` +
 		`"retentionSeconds":0,"completedRetentionSeconds":0,"retentionEnabled":false,"encryptionEnabled":false,"maxWaitTimeSeconds":0,` +
-		`"minPopWaitTime":0,"dedupWindowSeconds":3600,"retentionSinkHold":"","retentionSinkHoldMaxSeconds":604800,"deliveryLimit":0,"redeliveryDelaySeconds":0}}`
+		`"minPopWaitTime":0,"dedupWindowSeconds":3600,"retentionSinkHold":"","retentionSinkHoldMaxSeconds":604800,"deliveryLimit":0,"redeliveryDelaySeconds":0,"spool":true}}`
 	if !found || !strings.HasPrefix(beginning, `{"configured":true,"queueId":"`) || rest != want {
 		t.Errorf("got %s", answer)
 	}

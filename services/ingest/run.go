@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,22 +24,26 @@ import (
 	"queen.internal/pkg/store/admin"
 	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/store/log"
+	"queen.internal/pkg/wire"
 	"queen.internal/services/ingest/internal/batch"
 	"queen.internal/services/ingest/internal/httpapi"
+	"queen.internal/services/ingest/internal/known"
+	"queen.internal/services/ingest/internal/lanes"
+	"queen.internal/services/ingest/internal/outage"
 	"queen.internal/services/ingest/internal/replay"
 	"queen.internal/services/ingest/internal/sealing"
 )
 
 // run is the service:
 //
-//	        requests                              flushes               one call each
-//	httpd ----------> httpapi > sealing > batch ----------> appendlog > store/log -----> pool > PostgreSQL
-//	  |                  |                                                                |
-//	health               |                               +-> mesh: hints to deliver       |
-//	                     +----------- schema keeper: "not yet", until it is current ------+
+//	        requests                              flushes                     one call each
+//	httpd ----------> httpapi > sealing > batch ----------> outage > appendlog > store/log -----> pool > PostgreSQL
+//	  |                  |         |                          |          |                           |
+//	health               |       known                      spool        +-> mesh: hints to deliver  |
+//	                     +----------- schema keeper: "not yet", until it is current -----------------+
 //
-// Started from right to left, stopped from left to right: no new requests, then what was accepted is committed, then the
-// connections close.
+// Started from right to left, stopped from left to right: no new requests, then what was accepted is committed or spooled,
+// then the spools and the connections close.
 func run(ctx context.Context, env daemon.Env) error {
 	s := defaults()
 	if err := config.Load(&s); err != nil {
@@ -48,7 +54,7 @@ func run(ctx context.Context, env daemon.Env) error {
 }
 
 // stopSlack is beside what the parts of a stop are allowed to take.
-const stopSlack = 4 * time.Second
+const stopSlack = 6 * time.Second
 
 // serve works until ctx ends. It calls listening once, with the base URL, when requests are answered.
 func serve(ctx context.Context, env daemon.Env, s settings, listening func(url string)) error {
@@ -58,23 +64,22 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	}
 	var appends *appendlog.Log
 	lineage := pg.NewLineage(func() { appends.Forget() }) // called by connections, which there are none of before it is made
-	pool, err := pg.Open(ctx, pg.FromSettings(s.Postgres), pg.Options{Name: "queen-ingest", Logger: logging.For(env.Logger, "pool"), Lineage: lineage})
+	connections, err := lanes.Open(ctx, pg.FromSettings(s.Postgres), s.connections(), logging.For(env.Logger, "pool"), lineage)
 	if err != nil {
 		return err
 	}
-	keeper := schema.NewKeeper(schema.Broker(), pool, bool(s.ApplySchema), logging.For(env.Logger, "schema"))
+	keeper := schema.NewKeeper(schema.Broker(), connections.Push, bool(s.ApplySchema), logging.For(env.Logger, "schema"))
 
 	registry := metrics.New("ingest", env.Version)
 	bounds, measured := s.bounds(), batch.NewMetrics(registry.Registerer())
 	bounds.Flushed = measured.Flushed
-	store := log.New(pool)
+	store := log.New(connections.Push)
 	hints, err := mesh.New(mesh.Options{
 		Settings: s.Mesh, Role: string(route.Ingest), Version: env.Version, Host: s.BindAddr, PoolSize: int(s.PoolSize),
 		Fingerprint: keeper.Fingerprint, Timeline: lineage.Timeline, Logger: env.Logger, Registerer: registry.Registerer(),
 	})
 	if err != nil {
-		pool.Close()
-		return err
+		return errors.Join(err, connections.Close(ctx))
 	}
 	newLog := appendlog.New
 	if !s.DedupCache {
@@ -82,40 +87,57 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	}
 	appends = newLog(store, func(committed []appendlog.Announcement) { hints.Announce(appendlog.Hints(committed)...) })
 	appends.OnQueue(func(tenant uuid.UUID, queue string) { hints.AnnounceConfig(tenant, queue, false) })
-	batcher := batch.New(appends, bounds)
+	folder, err := s.Spool.open(hints.ID(), logging.For(env.Logger, "spool"))
+	if err != nil {
+		return errors.Join(err, connections.Close(ctx))
+	}
+	queues := known.Open(filepath.Join(s.Dir, "queues.json"), store.FlaggedQueues, keeper.Current(), logging.For(env.Logger, "spool"))
+	guard := outage.New(outage.Options{
+		Log: appends, Folder: folder, Keys: keys, Ping: connections.Ping, Ready: keeper.Ready, Forget: store.ForgetSpool, NoSpool: queues.NoSpool,
+		BatchMessages: int(s.BatchMessages), Pace: s.PaceMillis.Millis(), Logger: logging.For(env.Logger, "spool"),
+	})
+	batcher := batch.New(guard, bounds)
+	guard.Over(batcher)
+	guard.Watch(registry.Registerer())
 	measured.Watch(batcher, appends.Remembered)
-	gate := sealing.New(keys, store.Flags, batcher.Push)
+	gate := sealing.New(keys, store.Flags, sealing.Away{Down: guard.Down, Encrypted: queues.Encrypted}, batcher.Push)
+	hints.OnConfig(func(string, mesh.Config) { queues.Refresh() })
 
-	ping := func(ctx context.Context) error { return pg.Ping(ctx, pool) }
 	api := &httpapi.API{
-		Push: gate.Push, Queues: admin.New(pool), Forget: gate.Forget, Changed: hints.AnnounceConfig, Ready: keeper.Ready, KeyPresent: keys.CanSeal(),
-		DeadLetters: deadletter.New(pool), Replays: &replay.Mover{Log: appends, Flags: store.Flags, Keys: keys},
+		Push: gate.Push, Queues: admin.New(connections.Push), Forget: gate.Forget, Ready: keeper.Ready, KeyPresent: keys.CanSeal(),
+		Changed: func(tenant uuid.UUID, name string, deleted bool) {
+			queues.Refresh()
+			hints.AnnounceConfig(tenant, name, deleted)
+		},
+		Buffers: func(ctx context.Context) wire.Buffers {
+			state := guard.Status()
+			return wire.Buffers{Pending: state.Pending, Failed: state.Counters.Failed, DBHealthy: state.Up && connections.Ping(ctx) == nil}
+		},
+		DeadLetters: deadletter.New(connections.Push), Replays: &replay.Mover{Log: appends, Flags: store.Flags, Keys: keys},
 	}
 	server, err := httpd.New(httpd.Options{
 		Role: route.Ingest, Logger: env.Logger, Metrics: registry,
 		Health: health.New(health.Options{
-			Version: env.Version, Ping: ping,
-			Ready: []health.Check{
-				{Name: "postgresql", Func: func(ctx context.Context) error { return public(ping(ctx)) }},
-				{Name: "schema", Func: func(context.Context) error { return public(keeper.Ready()) }},
-			},
+			Version: env.Version, Ping: connections.Ping,
+			Ready: []health.Check{{Name: "push", Func: func(ctx context.Context) error { return canPush(ctx, connections, keeper, guard) }}},
 		}),
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes),
 		DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
 		Tenancy: bool(s.Tenancy.Header), Auth: auth.FromSettings(s.Auth, env.Logger), Handlers: api.Handlers(), Mesh: hints,
 	})
 	if err != nil {
-		pool.Close()
-		return err
+		return errors.Join(err, connections.Close(ctx))
 	}
 
 	group := daemon.Group{
 		Logger:      env.Logger,
 		StopTimeout: s.DrainDelay.Millis() + s.ShutdownTimeout.Millis() + bounds.DrainTime + stopSlack,
 	}
-	group.Add(daemon.Component{Name: "pool", Stop: func(ctx context.Context) error { return closePool(ctx, pool) }})
+	group.Add(daemon.Component{Name: "pool", Stop: connections.Close})
 	group.Add(daemon.Component{Name: "mesh", Run: hints.Run})
 	group.Add(daemon.Component{Name: "schema", Run: keeper.Run})
+	group.Add(daemon.Component{Name: "queues", Run: queues.Run})
+	group.Add(daemon.Component{Name: "spool", Start: func(context.Context) error { return guard.Start() }, Run: guard.Run})
 	group.Add(daemon.Component{Name: "batch", Run: batcher.Run})
 	group.Add(daemon.Component{
 		Name: "http",
@@ -132,25 +154,22 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	return group.Run(ctx)
 }
 
+// canPush keeps ingest in its balancer as long as a push can be stored, if only on the disk. Why not is told to anybody.
+func canPush(ctx context.Context, connections *lanes.Lanes, keeper *schema.Keeper, guard *outage.Guard) error {
+	err := connections.Ping(ctx)
+	if err == nil {
+		return public(keeper.Ready())
+	}
+	if guard.Room() == nil {
+		return nil
+	}
+	return fmt.Errorf("PostgreSQL: %w, and the spool has no room", public(err))
+}
+
 // public is err without what only the log may tell: probes answer anybody.
 func public(err error) error {
 	if err == nil {
 		return nil
 	}
 	return errors.New(httpapi.Reason(err))
-}
-
-// closePool waits for borrowed connections, but no longer than the stop may take: the process ends anyway.
-func closePool(ctx context.Context, pool *pg.Pool) error {
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		pool.Close()
-	}()
-	select {
-	case <-closed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

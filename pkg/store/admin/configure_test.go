@@ -75,6 +75,7 @@ func distinct() queue.Options {
 		RetentionEnabled: new(true), EncryptionEnabled: new(true), MaxWaitSeconds: new(int32(111)), MinPopWaitMillis: new(int32(112)),
 		DedupWindowSeconds: new(int32(113)), RetentionSinkHold: new("s"), RetentionSinkHoldMaxSeconds: new(int32(114)),
 		DeliveryLimit: new(int32(115)), RedeliveryDelaySeconds: new(int32(116)),
+		Spool: new(false),
 	}
 }
 

@@ -62,16 +62,21 @@ func (u *upstream) turn(a *address, s state, reason string) {
 // ask sends a GET of its own to an address and reads the answer's body when body is not nil, up to 64 KiB. connected says
 // whether there was a connection at all.
 func (u *upstream) ask(ctx context.Context, a *address, path string, body *[]byte) (status int, connected bool, err error) {
+	return u.request(ctx, a.name, "GET "+path, "", body)
+}
+
+// request is ask with lines of the head.
+func (u *upstream) request(ctx context.Context, name, line, head string, body *[]byte) (status int, connected bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.options.ProbeTimeout)
 	defer cancel()
-	c, err := dial(ctx, newDialer(u.options.DialTimeout), a.name)
+	c, err := dial(ctx, newDialer(u.options.DialTimeout), name)
 	if err != nil {
 		return 0, false, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.tcp.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	defer func() { _ = c.tcp.Close() }()
-	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, a.name); err != nil {
+	if _, err := fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: %s\r\n%sConnection: close\r\n\r\n", line, name, head); err != nil {
 		return 0, true, err
 	}
 	answer, err := c.receive(nil)

@@ -40,6 +40,10 @@ func (a *API) Foreign(row route.Row) gin.HandlerFunc {
 			noSuchRoute(c)
 			return
 		}
+		if row.Name == "buffers" {
+			a.buffers(c, row)
+			return
+		}
 		a.forward(c, forward.To(row, c.Request.Method))
 	}
 }

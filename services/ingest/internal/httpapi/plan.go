@@ -9,6 +9,7 @@ import (
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/segment"
 	"queen.internal/pkg/wire"
+	"queen.internal/services/ingest/internal/outage"
 	"queen.internal/services/ingest/internal/sealing"
 )
 
@@ -98,7 +99,7 @@ func (p *plan) group(tenant uuid.UUID) {
 }
 
 // results gives every item its answer. The error says that no group was stored; it is the one a client can do most with.
-// When that would be to configure queue or server, the items say so instead.
+// When that would be to configure queue or server, or to make room on a disk, the items say so instead.
 func (p *plan) results(outcomes []appendlog.Result) ([]wire.PushResult, error) {
 	stored, errs := 0, make([]error, len(outcomes))
 	for i := range outcomes {
@@ -107,7 +108,7 @@ func (p *plan) results(outcomes []appendlog.Result) ([]wire.PushResult, error) {
 		}
 	}
 	if stored == 0 {
-		if err := worst(errs); !errors.Is(err, sealing.ErrNoKey) {
+		if err := worst(errs); !errors.Is(err, sealing.ErrNoKey) && !errors.Is(err, outage.ErrNotSpooled) {
 			return nil, err
 		}
 	}
@@ -121,7 +122,10 @@ func (p *plan) results(outcomes []appendlog.Result) ([]wire.PushResult, error) {
 		} else {
 			outcome := outcomes[at.group].Outcomes[at.message]
 			r.MessageID, r.Status = outcome.MessageID, wire.Queued
-			if outcome.Duplicate || at.follower {
+			switch {
+			case outcome.Buffered: // a follower is as little in the log as its leader
+				r.Status = wire.Buffered
+			case outcome.Duplicate || at.follower:
 				r.Status = wire.Duplicate
 			}
 		}

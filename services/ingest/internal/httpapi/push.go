@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 
@@ -24,6 +25,9 @@ type API struct {
 	// Changed is told of each queue that was configured or deleted, after the commit.
 	Changed func(tenant uuid.UUID, name string, deleted bool)
 
+	// Buffers is the state of the spool, and whether the database answers at this moment.
+	Buffers func(ctx context.Context) wire.Buffers
+
 	DeadLetters *deadletter.Store
 	Replays     *replay.Mover
 	// Ready is nil while the database has the schema this binary needs; else it is why not.
@@ -38,6 +42,7 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 		"push":         a.push,
 		"configure":    a.configure,
 		"queue_delete": a.deleteQueue,
+		"buffers":      a.buffers,
 
 		"message_retry": a.retryMessage,
 		"dlq_replay":    a.replayDeadLetter,
@@ -73,9 +78,6 @@ func (a *API) push(c *gin.Context) {
 func (a *API) store(c *gin.Context, items []wire.PushItem) ([]wire.PushResult, error) {
 	if len(items) == 0 {
 		return nil, nil
-	}
-	if err := a.Ready(); err != nil {
-		return nil, notReady("take pushes", err)
 	}
 	p := newPlan(httpd.Tenant(c), httpd.Subject(c), items)
 	outcomes, err := a.Push(c.Request.Context(), p.groups)

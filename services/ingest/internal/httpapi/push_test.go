@@ -300,21 +300,6 @@ func TestPush_NothingStoredFailsTheRequest(t *testing.T) {
 	}
 }
 
-func TestPush_BeforeTheSchemaIsThere(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(s *service, _ *httpd.Options) { s.ready = errors.New("connect to host=secret") })
-	w := s.push(`{"items":[{"queue":"q","payload":1}]}`)
-	if w.Code != 503 || w.Body.String() != `{"error":"PostgreSQL cannot take pushes yet: it does not answer"}` || w.Header().Get("Retry-After") == "" {
-		t.Errorf("%d %s %v", w.Code, w.Body, w.Header())
-	}
-	if w = s.push(`nonsense`); w.Code != 400 {
-		t.Errorf("a bad body is a bad body, whatever the database does: %d %s", w.Code, w.Body)
-	}
-	if len(s.ledger.stored) > 0 {
-		t.Error("something was stored")
-	}
-}
-
 func TestPush_RefusesBadBodiesWhole(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -16,6 +16,10 @@
 // append refuses, the payloads are sealed and go again. Remembered as on while it is off: sealed payloads are stored in a
 // plain queue, where they are read like any others, because readers go by the shape.
 //
+// While the database is away, what was known last, or lies beside the spool, decides. A payload that was spooled plain for
+// a queue with encryption on lies in a record that is sealed as a whole, if there is a key, and is sealed itself before it
+// is appended; without a key it is never appended.
+//
 // So that plain payloads do not even travel to the database for nothing, unknown queues are looked up before they are
 // pushed to. A server without a key need not know: append tells it, and the item fails.
 //

@@ -18,8 +18,8 @@ const (
 	// rememberedQueues bounds what is kept: about 200 bytes each with their names.
 	rememberedQueues = 100_000
 
-	// lookupDeadline bounds one lookup.
-	lookupDeadline = 5 * time.Second
+	// lookupDeadline bounds one lookup. A push whose lookup gets no answer goes on without it.
+	lookupDeadline = 2 * time.Second
 )
 
 // Lookup asks the database for the flags of queues, in their order.

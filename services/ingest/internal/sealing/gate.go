@@ -21,16 +21,24 @@ type Push func(ctx context.Context, groups []appendlog.Group) ([]appendlog.Resul
 // group was stored, and a repeat changes nothing.
 var ErrNoKey = errors.New("no key to encrypt with")
 
+// Away is what is known without the database.
+type Away struct {
+	Down      func() bool                              // the database is known not to answer
+	Encrypted func(tenant uuid.UUID, name string) bool // the queue has encryption on, as far as is known
+}
+
 // Gate encrypts what has to be and passes everything on. Make it with New; it is safe for concurrent use.
 type Gate struct {
 	keys  *seal.Keys
 	flags *flags
+	away  Away
 	next  Push
 }
 
-// New returns a Gate that seals with keys, which may be unable to, asks lookup for the flags of queues, and pushes to next.
-func New(keys *seal.Keys, lookup Lookup, next Push) *Gate {
-	return &Gate{keys: keys, flags: newFlags(lookup, time.Now), next: next}
+// New returns a Gate that seals with keys, which may be unable to, asks lookup for the flags of queues, or away when it
+// gets no answer, and pushes to next.
+func New(keys *seal.Keys, lookup Lookup, away Away, next Push) *Gate {
+	return &Gate{keys: keys, flags: newFlags(lookup, time.Now), away: away, next: next}
 }
 
 // Push is next's Push, behind the gate. It replaces payloads in groups, whose messages are the caller's again when it
@@ -77,17 +85,39 @@ func (g *Gate) Forget(tenant uuid.UUID, name string) {
 }
 
 // encrypted says of each group whether its queue has encryption on, as far as is known. Without a key only what append
-// has told counts.
+// has told counts, and while the database is away what is known without it.
 func (g *Gate) encrypted(ctx context.Context, groups []appendlog.Group) ([]bool, error) {
 	queues := make([]log.Queue, len(groups))
 	for i := range groups {
 		queues[i] = queueOf(&groups[i])
 	}
+	if g.away.Down() {
+		return g.known(queues), nil
+	}
 	if !g.keys.CanSeal() {
 		answers, _ := g.flags.remembered(queues)
 		return answers, nil
 	}
-	return g.flags.of(ctx, queues)
+	answers, err := g.flags.of(ctx, queues)
+	if queue.KindOf(err) == queue.KindUnavailable && ctx.Err() == nil {
+		// What becomes of the push is decided further on. Should it be spooled plain, its record is sealed as a whole, and
+		// its payloads before they are appended.
+		return g.known(queues), nil
+	}
+	return answers, err
+}
+
+// known says of each queue what was known of it last.
+func (g *Gate) known(queues []log.Queue) []bool {
+	encrypted := make([]bool, len(queues))
+	for i, q := range queues {
+		if fact, ok := g.flags.facts.Peek(q); ok {
+			encrypted[i] = fact.encrypted
+		} else {
+			encrypted[i] = g.away.Encrypted(q.Tenant, q.Name)
+		}
+	}
+	return encrypted
 }
 
 // seal encrypts the payloads of a group and marks it; without a key it is false and the group's result says so.

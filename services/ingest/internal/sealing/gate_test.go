@@ -109,6 +109,9 @@ func group(name string, payloads ...string) appendlog.Group {
 	return g
 }
 
+// here is a database that is not away.
+var here = Away{Down: func() bool { return false }, Encrypted: func(uuid.UUID, string) bool { return false }}
+
 // pushed pushes groups and fails the test unless all were stored.
 func pushed(t *testing.T, g *Gate, groups ...appendlog.Group) {
 	t.Helper()
@@ -126,7 +129,7 @@ func pushed(t *testing.T, g *Gate, groups ...appendlog.Group) {
 func TestPush_SealsWhatMustBeAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s, k := newStore("secret"), key(t)
-	g := New(k, s.lookup, s.push)
+	g := New(k, s.lookup, here, s.push)
 	pushed(t, g, group("plain", `1`), group("secret", `{"a":1}`, `{"b":2}`))
 	s.saw(t, []string{"plain secret"}, []string{"plain:plain secret:sealed"})
 	if diff := cmp.Diff([]string{`1`}, s.stored["plain"]); diff != "" {
@@ -144,7 +147,7 @@ func TestPush_FollowsASwitchThatItDidNotSee(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		g := New(key(t), s.lookup, s.push)
+		g := New(key(t), s.lookup, here, s.push)
 		pushed(t, g, group("q", `1`))
 		s.saw(t, []string{"q"}, []string{"q:plain"})
 
@@ -172,7 +175,7 @@ func TestPush_LooksUpOnlyWhatItForgot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore("secret")
-		g := New(key(t), s.lookup, s.push)
+		g := New(key(t), s.lookup, here, s.push)
 		pushed(t, g, group("busy", `1`), group("secret", `1`))
 		s.saw(t, []string{"busy secret"}, []string{"busy:plain secret:sealed"})
 		// Each plain push that was taken shows that the queue still takes them.
@@ -198,7 +201,7 @@ func TestPush_WithoutAKeyFailsOnlyTheGroupsThatNeedOne(t *testing.T) {
 		}
 		for name, keys := range map[string]*seal.Keys{"none": nil, "only previous ones": retired} {
 			s := newStore("secret")
-			g := New(keys, s.lookup, s.push)
+			g := New(keys, s.lookup, here, s.push)
 			refused := func() {
 				t.Helper()
 				results, err := g.Push(t.Context(), []appendlog.Group{group("secret", `1`), group("plain", `2`)})
@@ -230,8 +233,8 @@ func TestPush_WithoutAKeyFailsOnlyTheGroupsThatNeedOne(t *testing.T) {
 func TestPush_TellsAFailedLookupAndPushesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStore()
-	s.fails = queue.Unavailable("away", time.Second, nil)
-	g := New(key(t), s.lookup, s.push)
+	s.fails = errors.New("a fault of ours")
+	g := New(key(t), s.lookup, here, s.push)
 	if results, err := g.Push(t.Context(), []appendlog.Group{group("q", `1`)}); !errors.Is(err, s.fails) || results != nil {
 		t.Errorf("%+v, %v", results, err)
 	}
@@ -241,18 +244,36 @@ func TestPush_TellsAFailedLookupAndPushesNothing(t *testing.T) {
 	s.saw(t, []string{"q"}, []string{"q:plain"})
 }
 
+// The push is for the spool: what is known without the database decides.
+func TestPush_GoesOnWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	s := newStore("remembered", "written-down")
+	down := false
+	away := Away{Down: func() bool { return down }, Encrypted: func(_ uuid.UUID, name string) bool { return name == "written-down" }}
+	g := New(key(t), s.lookup, away, s.push)
+	pushed(t, g, group("remembered", `1`))
+	s.saw(t, []string{"remembered"}, []string{"remembered:sealed"})
+	g.flags.now = func() time.Time { return time.Now().Add(time.Hour) } // what is remembered is old by now
+	s.fails = queue.Unavailable("away", time.Second, nil)
+	pushed(t, g, group("remembered", `1`), group("written-down", `1`), group("unknown", `1`))
+	s.saw(t, []string{"remembered written-down unknown"}, []string{"remembered:sealed written-down:sealed unknown:plain"})
+	down = true // and then nobody waits for an answer
+	pushed(t, g, group("remembered", `1`), group("written-down", `1`), group("unknown", `1`))
+	s.saw(t, nil, []string{"remembered:sealed written-down:sealed unknown:plain"})
+}
+
 func TestPush_TellsWhatTheBatcherRefuses(t *testing.T) {
 	t.Parallel()
 	full := queue.Overloaded("full", time.Second)
 	s := newStore()
 	s.busy = func(int) error { return full }
-	g := New(key(t), s.lookup, s.push)
+	g := New(key(t), s.lookup, here, s.push)
 	if results, err := g.Push(t.Context(), []appendlog.Group{group("q", `1`)}); !errors.Is(err, full) || results != nil {
 		t.Errorf("%+v, %v", results, err)
 	}
 	// On the second way there is something stored already: only what is on its way again fails.
 	s = newStore()
-	g = New(key(t), s.lookup, s.push)
+	g = New(key(t), s.lookup, here, s.push)
 	pushed(t, g, group("q", `1`), group("other", `1`))
 	s.encrypted["q"] = true
 	s.busy = func(attempt int) error { return map[int]error{3: full}[attempt] }

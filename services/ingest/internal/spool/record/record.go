@@ -88,8 +88,20 @@ func appendText[T ~string | ~[]byte](dst []byte, text T) []byte {
 	return append(dst, text...)
 }
 
+// headSize is the length of what precedes the names in a body, in bytes.
+const headSize = 1 + 8 + 8 + 16
+
 // Decode reads the record of an item of the spool with that id. Errors are ErrVersion, ErrKey or ErrForm.
 func Decode(item *spool.Item, keys *seal.Keys, id uuid.UUID) (*Record, error) {
+	body, err := open(item, keys, id)
+	if err != nil {
+		return nil, err
+	}
+	return parse(body)
+}
+
+// open is the body of an item, in a form that this build reads.
+func open(item *spool.Item, keys *seal.Keys, id uuid.UUID) ([]byte, error) {
 	if item.Version == 0 || item.Version > Version || item.Flags&^flagSealed != 0 {
 		return nil, fmt.Errorf("%w: version %d, flags %#x", ErrVersion, item.Version, item.Flags)
 	}
@@ -100,17 +112,17 @@ func Decode(item *spool.Item, keys *seal.Keys, id uuid.UUID) (*Record, error) {
 			return nil, ErrKey
 		}
 	}
-	return parse(body)
+	if len(body) > 0 && body[0]&^knownFlags != 0 {
+		return nil, fmt.Errorf("%w: flags %#x in its body", ErrVersion, body[0])
+	}
+	return body, nil
 }
 
 func parse(body []byte) (*Record, error) {
 	r := reader{rest: body}
-	head := r.take(1 + 8 + 8 + 16)
+	head := r.take(headSize)
 	if r.failed {
 		return nil, ErrForm
-	}
-	if head[0]&^knownFlags != 0 {
-		return nil, fmt.Errorf("%w: flags %#x in its body", ErrVersion, head[0])
 	}
 	out := &Record{
 		At:  time.UnixMilli(int64(binary.LittleEndian.Uint64(head[1:]))),
@@ -165,3 +177,31 @@ func (r *reader) number() uint64 {
 }
 
 func (r *reader) text() []byte { return r.take(r.number()) }
+
+// KeyOf reads of an item's record only where it belongs and how many messages it has.
+func KeyOf(item *spool.Item, keys *seal.Keys, id uuid.UUID) (key appendlog.Key, messages int, err error) {
+	body, err := open(item, keys, id)
+	if err != nil {
+		return key, 0, err
+	}
+	r := reader{rest: body}
+	head := r.take(headSize)
+	if r.failed {
+		return key, 0, ErrForm
+	}
+	copy(key.Tenant[:], head[17:])
+	key.Queue, key.Partition = string(r.text()), string(r.text())
+	for range r.number() {
+		messages += int(r.number())
+		r.number()
+		r.number()
+		r.text()
+		if r.failed {
+			break
+		}
+	}
+	if r.failed {
+		return key, 0, ErrForm
+	}
+	return key, messages, nil
+}
