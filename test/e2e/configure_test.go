@@ -21,7 +21,7 @@ func TestConfigureEchoesEveryOptionThatWasSent(t *testing.T) {
 	const sent = `{"completedRetentionSeconds":11,"deadLetterQueue":true,"delayedProcessing":0,"dlqAfterMaxRetries":false,` +
 		`"encryptionEnabled":false,"leaseTime":12,"maxSize":13,"maxWaitTimeSeconds":14,"priority":5,"retentionEnabled":true,` +
 		`"retentionSeconds":15,"retryDelay":16,"retryLimit":17,"ttl":18,"windowBuffer":19,"dedupWindowSeconds":20,"minPopWaitTime":21,` +
-		`"deliveryLimit":22,"retentionSinkHold":"archive","retentionSinkHoldMaxSeconds":60,"redeliveryDelaySeconds":23}`
+		`"deliveryLimit":22,"retentionSinkHold":"archive","retentionSinkHoldMaxSeconds":60,"redeliveryDelaySeconds":23,"spool":false}`
 	var want map[string]any
 	if err := json.Unmarshal([]byte(sent), &want); err != nil {
 		t.Fatal(err)
