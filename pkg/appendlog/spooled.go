@@ -41,7 +41,7 @@ type Spool = uuid.UUID
 // ReplaySpooled appends groups, whose keys are distinct, and notes in the same transaction which records they were, so that
 // none is appended twice, whatever the queue's window. Whatever the errors, it can be repeated.
 func (l *Log) ReplaySpooled(ctx context.Context, spool Spool, groups []Spooled) []Replayed {
-	ctx, cancel := context.WithTimeoutCause(ctx, replayBudget, errTooSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, budget, errTooSlow)
 	defer cancel()
 	u := unspool{flush: flush{log: l, results: make([]Result, len(groups))}, spool: spool, groups: groups, replayed: make([]Replayed, len(groups))}
 	for i := range groups {
@@ -57,9 +57,6 @@ func (l *Log) ReplaySpooled(ctx context.Context, spool Spool, groups []Spooled) 
 	}
 	return u.replayed
 }
-
-// replayBudget bounds one ReplaySpooled. Nobody waits for it but what comes behind.
-const replayBudget = 10 * time.Second
 
 // unspool is the state of one ReplaySpooled.
 type unspool struct {

@@ -22,6 +22,9 @@
 // composition to settling, and only the committer that composed the flush clears the mark: that is why there is never a
 // second one. Composition takes from the front of a partition's list and Push adds at its end: that is why order holds.
 //
+// Hold marks a partition busy on behalf of somebody else, who clears the mark with Release: for the others it is as if a
+// flush were under way. It gets the mark only while nobody has it, under the mutex, so it changes nothing in the argument.
+//
 // The caller of Push owns its messages again when Push returns, and not before: also when its context ends, Push stays
 // until no flush holds a group of it. A group that is in no flush by then is withdrawn; one that is in a flush is decided
 // as if nothing had happened, because it may be committed already.
@@ -29,10 +32,10 @@
 // # Why no wake-up is lost
 //
 // Committers sleep on one condition variable and test for ready partitions under the mutex before they do. A partition
-// becomes ready in two places. In Push, which signals under the same mutex: if a committer sleeps it wakes; if none
-// sleeps, each of them tests again before it does. And in settling, whose committer composes next itself. A committer
-// that leaves ready partitions behind signals another. So while a partition is ready and the mutex is free, some
-// committer is awake and on its way to compose.
+// becomes ready in three places. In Push and in Release, which signal under the same mutex: if a committer sleeps it
+// wakes; if none sleeps, each of them tests again before it does. And in settling, whose committer composes next itself.
+// A committer that leaves ready partitions behind signals another. So while a partition is ready and the mutex is free,
+// some committer is awake and on its way to compose.
 //
 // # Overload and shutdown
 //

@@ -41,8 +41,9 @@ func (g *Guard) Append(ctx context.Context, groups []appendlog.Group) []appendlo
 func (g *Guard) route(groups []appendlog.Group) (direct, spooled []int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	pending := g.pendingMessages() > 0
 	for i := range groups {
-		if g.down || g.holds(groups[i].Key) {
+		if g.down || pending && g.holds(groups[i].Key) {
 			spooled = append(spooled, i)
 		} else {
 			direct = append(direct, i)

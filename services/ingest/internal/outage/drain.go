@@ -35,7 +35,6 @@ func newDrain() drain {
 
 // forgive lets everything be tried at once: what failed, failed for want of a database.
 func (d *drain) forgive() {
-	d.adopted = time.Time{}
 	for _, t := range d.troubled {
 		t.until, t.attempts = time.Time{}, 0
 	}
@@ -59,15 +58,11 @@ func (g *Guard) Run(ctx context.Context) error {
 
 // step does what there is to do and returns when to come again at the latest.
 func (g *Guard) step(ctx context.Context) time.Duration {
+	g.retry()
 	if !g.probed(ctx) {
 		return probeEvery
 	}
-	if time.Since(g.drain.adopted) >= adoptEvery {
-		g.drain.adopted = time.Now()
-		if err := g.adopt(true); err != nil {
-			g.trouble("look for spools of dead processes", "err", err)
-		}
-	}
+	g.adoptPeers()
 	for _, src := range g.list() {
 		if ctx.Err() != nil {
 			return adoptEvery
@@ -82,6 +77,28 @@ func (g *Guard) step(ctx context.Context) time.Duration {
 		return g.o.Pace
 	}
 	return adoptEvery
+}
+
+// adoptPeers takes over what dead processes have left, now and then.
+func (g *Guard) adoptPeers() {
+	if time.Since(g.drain.adopted) < adoptEvery {
+		return
+	}
+	g.drain.adopted = time.Now()
+	if err := g.adopt(true); err != nil {
+		g.trouble("look for spools of dead processes", "err", err)
+	}
+}
+
+// retry finds out whether a disk that took nothing takes something again: nobody pushes to a process that is not ready.
+func (g *Guard) retry() {
+	if !g.Status().Full || g.o.Folder.Room(smallRecord) != nil || g.o.Folder.Try() != nil {
+		return
+	}
+	g.mu.Lock()
+	g.full = false
+	g.mu.Unlock()
+	g.o.Logger.Info("pushes are spooled again", "bytes", g.o.Folder.Bytes())
 }
 
 func (g *Guard) list() []*source {
@@ -127,8 +144,12 @@ func (g *Guard) fill(src *source) (progress bool) {
 		}
 		rec, err := record.Decode(item, g.o.Keys, id)
 		if err == nil {
-			src.window = append(src.window, &entry{item: item, rec: rec, size: len(item.Body)})
-			src.bytes += len(item.Body)
+			e := &entry{item: item, rec: rec}
+			for i := range rec.Messages {
+				e.size += rec.Messages[i].Size()
+			}
+			src.window = append(src.window, e)
+			src.bytes += e.size
 			continue
 		}
 		if kept := src.spool.SetAside(item, "unreadable"); kept != nil {

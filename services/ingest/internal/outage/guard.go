@@ -58,6 +58,7 @@ const (
 	batchBytes    = 4 << 20                // of one replay
 	batchKeys     = 256                    // partitions of one replay
 	reportEvery   = 10 * time.Second       // the same trouble is logged that often
+	smallRecord   = 1 << 10                // bytes without which a spool is as good as full
 	shortestPause = 100 * time.Millisecond // between two attempts at one partition, at first
 	longestPause  = 30 * time.Second       // and at last
 )
@@ -133,7 +134,12 @@ func (g *Guard) Status() Status {
 }
 
 // Room says why nothing can be spooled, as far as is known; nil when it can.
-func (g *Guard) Room() error { return g.o.Folder.Room(0) }
+func (g *Guard) Room() error {
+	if g.Status().Full {
+		return spool.ErrFull
+	}
+	return g.o.Folder.Room(smallRecord)
+}
 
 // Down says that the database is known not to answer.
 func (g *Guard) Down() bool {

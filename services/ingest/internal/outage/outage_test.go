@@ -291,7 +291,15 @@ func TestADiskThatTakesNothing(t *testing.T) {
 			if s := b.guard.Status(); s.Pending != 1 || s.Counters.Failed != 3 || !s.Full {
 				t.Errorf("%+v", s)
 			}
+			b.guard.step(t.Context())
+			if b.guard.Room() == nil {
+				t.Error("it says that there is room")
+			}
 			b.disk.Heal()
+			b.guard.step(t.Context()) // notices by itself
+			if err := b.guard.Room(); err != nil {
+				t.Error(err)
+			}
 			b.want(b.push(group("q", "p", "2")), "buffered")
 			b.db.set(func() { b.db.away = false })
 			b.drained()

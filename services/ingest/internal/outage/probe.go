@@ -78,6 +78,11 @@ func (g *Guard) probed(ctx context.Context) bool {
 	// Pushes go on into the spool while a database that is back is still looked over; one that gets no schema has to be
 	// told to clients.
 	if ready || time.Since(g.drain.answered) >= schemaTime {
+		if down {
+			// Before anything goes to the database directly, what others have left for it is known.
+			g.drain.adopted = time.Time{}
+			g.adoptPeers()
+		}
 		g.rise()
 	}
 	return ready

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/google/uuid"
 )
 
 // keep makes a durable file of what could not be used, in the folder of what was set aside. One that is there already has
@@ -39,6 +41,22 @@ func (f *Folder) keep(name string, data []byte) error {
 	f.aside.Add(1)
 	return nil
 }
+
+// Try says why the disk takes nothing, nil when it does.
+func (f *Folder) Try() error {
+	fsys, path := f.o.FS, filepath.Join(f.o.Root, fmt.Sprintf("try.%s", uuid.NewString()))
+	h, err := fsys.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err = h.Write(make([]byte, tryBytes)); err == nil {
+		err = h.Sync()
+	}
+	return errors.Join(err, h.Close(), fsys.Remove(path))
+}
+
+// tryBytes is a block of most disks.
+const tryBytes = 4096
 
 // Aside is how many pieces and records lie in the folder of what was set aside, of all processes that used this root.
 func (f *Folder) Aside() int64 { return f.aside.Load() }
