@@ -30,11 +30,13 @@ func TestBuffers(t *testing.T) {
 		want     string // addresses are %[1]s, %[2]s, … in the order of the list
 	}{
 		"sums over all": {
-			[]http.HandlerFunc{buffers(1, 2, true, ""), buffers(10, 20, true, "")}, 200,
+			[]http.HandlerFunc{buffers(1, 2, true, ""), buffers(10, 20, true, "")},
+			200,
 			`{"pending":11,"failed":22,"dbHealthy":true,"worker":0,"servers":[`,
 		},
 		"one that sees no database": {
-			[]http.HandlerFunc{buffers(1, 0, true, ""), buffers(0, 0, false, "")}, 200,
+			[]http.HandlerFunc{buffers(1, 0, true, ""), buffers(0, 0, false, "")},
+			200,
 			`{"pending":1,"failed":0,"dbHealthy":false,"worker":0,"servers":[`,
 		},
 		"one that cannot tell": {
