@@ -45,7 +45,7 @@ type Options struct {
 
 // Bounds that no setting changes.
 const (
-	probeTime     = time.Second            // for the database to answer
+	probeTime     = 2 * time.Second        // for the database to answer
 	probeEvery    = 500 * time.Millisecond // while it does not
 	slowAppend    = time.Second            // an append that takes longer has the database probed
 	adoptEvery    = 5 * time.Second        // look for spools of dead processes

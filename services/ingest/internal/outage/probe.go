@@ -7,7 +7,7 @@ import (
 	"queen.internal/pkg/pg"
 )
 
-// answers asks the database, within a second. Whoever asks meanwhile shares the answer. When there is none, the database
+// answers asks the database, within two seconds. Whoever asks meanwhile shares the answer. When there is none, the database
 // counts as down from then on, until Run finds it back.
 func (g *Guard) answers(ctx context.Context) bool {
 	answered, _, _ := g.probes.Do("ping", func() (any, error) {
