@@ -17,6 +17,7 @@ import (
 type drain struct {
 	troubled map[appendlog.Key]*trouble
 	adopted  time.Time // when dead processes' spools were last looked for
+	asked    time.Time // when the database was probed last
 	answered time.Time // since when the database answers; zero while it does not
 	pause    backoff.Policy
 }

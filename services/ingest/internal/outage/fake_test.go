@@ -41,6 +41,7 @@ type ledger struct {
 	marks   map[string]int64
 	tags    map[int64]bool
 	replays int
+	pings   int
 	before  func() // each replay
 }
 
@@ -62,6 +63,7 @@ func (l *ledger) set(change func()) {
 func (l *ledger) ping(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.pings++
 	if l.away {
 		return errAway
 	}
@@ -291,6 +293,7 @@ func (b *bundle) want(got, want string) {
 func (b *bundle) drained() {
 	b.Helper()
 	for range 1000 {
+		b.guard.drain.asked = time.Time{}
 		b.guard.step(b.Context())
 		if s := b.guard.Status(); s.Records == 0 && s.Up {
 			b.guard.step(b.Context())

@@ -107,6 +107,22 @@ func TestWhatIsToldToTheClientAndWhatIsSpooled(t *testing.T) {
 	}
 }
 
+// What is spooled wakes Run; it must not have the database probed each time.
+func TestAProbeIsMadeNowAndThenHoweverMuchIsSpooled(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.db.set(func() { b.db.away = true })
+	for n := range 50 {
+		b.push(group("q", "p", fmt.Sprint(n)))
+		b.guard.step(t.Context())
+	}
+	b.db.mu.Lock()
+	defer b.db.mu.Unlock()
+	if b.db.pings > 10 {
+		t.Errorf("%d probes for 50 pushes", b.db.pings)
+	}
+}
+
 func TestADatabaseWithoutItsSchema(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -67,6 +67,10 @@ func (g *Guard) probed(ctx context.Context) bool {
 	g.mu.Lock()
 	down, suspect := g.down, g.suspect
 	g.mu.Unlock()
+	if down && time.Since(g.drain.asked) < probeEvery {
+		return false // woken by what is spooled meanwhile
+	}
+	g.drain.asked = time.Now()
 	if (down || suspect) && !g.answers(ctx) {
 		g.drain.answered = time.Time{}
 		return false
