@@ -42,6 +42,7 @@ type ledger struct {
 	tags    map[int64]bool
 	replays int
 	pings   int
+	window0 bool   // nothing is deduplicated
 	before  func() // each replay
 }
 
@@ -73,7 +74,7 @@ func (l *ledger) ping(context.Context) error {
 // write stores messages, duplicates aside. The caller holds the mutex.
 func (l *ledger) write(key appendlog.Key, messages []segment.Message) {
 	for _, m := range messages {
-		if !slices.Contains(l.stored[key], m.TransactionID) {
+		if l.window0 || !slices.Contains(l.stored[key], m.TransactionID) {
 			l.stored[key] = append(l.stored[key], m.TransactionID)
 			l.ids[m.TransactionID] = m.ID
 			if !seal.IsEnvelope(m.Payload) {
