@@ -45,7 +45,7 @@
 //
 // down is set by whoever finds that a probe gets no answer, and unset by Run alone, when one does and the schema is there.
 // While it is set, nothing waits for the database. A replay that fails delays its partition; one that the database refuses
-// is repeated record by record, and the record at fault is set aside after some attempts over half a minute.
+// is repeated record by record, and the record at fault is set aside after eight attempts within about a minute.
 //
 // # Concurrency
 //

@@ -59,7 +59,7 @@ const (
 	batchKeys     = 256                    // partitions of one replay
 	reportEvery   = 10 * time.Second       // the same trouble is logged that often
 	smallRecord   = 1 << 10                // bytes without which a spool is as good as full
-	shortestPause = 100 * time.Millisecond // between two attempts at one partition, at first
+	shortestPause = 500 * time.Millisecond // between two attempts at one partition, at first
 	longestPause  = 30 * time.Second       // and at last
 )
 
