@@ -9,13 +9,15 @@ import (
 
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/queue"
+	"queen.internal/pkg/segment"
 	"queen.internal/pkg/store/log"
 )
 
 // maxReplayRounds bounds the calls for one batch of a spool: some find duplicates, some a queue that is created again.
 const maxReplayRounds = 12
 
-// Spooled is messages of one partition that were kept outside of the database, in one or in several records.
+// Spooled is messages of one partition that were kept outside of the database, in one or in several records. Other than in
+// any group, transaction ids of different records may be the same.
 type Spooled struct {
 	Group
 	First, Last int64         // sequences of the records in their spool
@@ -32,6 +34,7 @@ type Replayed struct {
 	Settled      bool
 	SettledUpTo  int64 // records up to this sequence were settled before, the others can come again without them; 0: none
 	QueueDeleted bool  // since the oldest record was spooled; the others may be younger
+	Repeats      bool  // transaction ids are the same and the queue does not deduplicate: the records have to come one by one
 	Err          error // as of Append
 }
 
@@ -71,7 +74,7 @@ func (u *unspool) run(ctx context.Context) {
 		if len(u.open) == 0 {
 			return
 		}
-		if u.refuseDeleted(ctx); len(u.open) == 0 {
+		if u.look(ctx); len(u.open) == 0 {
 			return
 		}
 		if u.locate(ctx); len(u.open) == 0 {
@@ -100,8 +103,9 @@ func (u *unspool) oneByOne(ctx context.Context) {
 	u.open = nil
 }
 
-// refuseDeleted closes the groups whose queues were deleted since, before anything creates those anew.
-func (u *unspool) refuseDeleted(ctx context.Context) {
+// look closes the groups whose queues were deleted since, before anything creates those anew, and leaves out what is a
+// repetition within a group.
+func (u *unspool) look(ctx context.Context) {
 	var asked []*pending
 	var queues []log.Queue
 	var ages []time.Duration
@@ -114,15 +118,38 @@ func (u *unspool) refuseDeleted(ctx context.Context) {
 	if len(asked) == 0 {
 		return
 	}
-	places, err := u.log.store.DeletedQueues(ctx, queues, ages)
+	found, err := u.log.store.Waiting(ctx, queues, ages)
 	if err != nil {
 		u.fail(asked, err)
 		return
 	}
-	for _, place := range places {
-		u.replayed[asked[place].group].QueueDeleted = true
+	for i, p := range asked {
+		r := &u.replayed[p.group]
+		switch first := firsts(p.messages); {
+		case found[i].Deleted:
+			r.QueueDeleted = true
+		case len(first) == len(p.messages):
+		case found[i].Deduplicates:
+			// They would be committed at one time, so all but the first are within any window.
+			p.all = first
+			p.restart()
+		default:
+			r.Repeats = true
+		}
 	}
-	u.keep(func(p *pending) bool { return !u.replayed[p.group].QueueDeleted })
+	u.keep(func(p *pending) bool { return !u.replayed[p.group].QueueDeleted && !u.replayed[p.group].Repeats })
+}
+
+// firsts are the messages without those whose transaction id came before.
+func firsts(messages []segment.Message) []segment.Message {
+	seen, kept := make(map[string]bool, len(messages)), make([]segment.Message, 0, len(messages))
+	for i := range messages {
+		if id := messages[i].TransactionID; !seen[id] {
+			seen[id] = true
+			kept = append(kept, messages[i])
+		}
+	}
+	return kept
 }
 
 func (u *unspool) send(ctx context.Context) ([]log.Placed, error) {

@@ -137,6 +137,29 @@ func TestDuplicatesAmongSpooledMessagesAreLeftOut(t *testing.T) {
 	}
 }
 
+// A producer that repeats itself while it is answered buffered.
+func TestRepetitionsAmongRecordsAreLeftOutWhereTheQueueDeduplicates(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DB(t)
+	l := appendlog.New(log.New(pool), nil)
+	mustAppend(t, l, group("a", "0"))
+	g := group("a", "1", "2", "1", "0", "1", "3")
+	replay(t, l, spooled(g, 1, 6), spooled(group("new", "x", "x"), 7, 8))
+	if diff := cmp.Diff([]string{"0", "1", "2", "3"}, stored(t, pool, "a")); diff != "" {
+		t.Error(diff)
+	}
+	inWindow(t, pool, 0)
+	r := l.ReplaySpooled(t.Context(), spoolID, []appendlog.Spooled{spooled(group("a", "4", "4"), 9, 10), spooled(group("new", "y"), 11, 11)})
+	if !r[0].Repeats || r[0].Settled || !r[1].Settled {
+		t.Errorf("%+v", r)
+	}
+	replay(t, l, spooled(group("a", "4"), 9, 9))
+	replay(t, l, spooled(group("a", "4"), 10, 10))
+	if diff := cmp.Diff([]string{"0", "1", "2", "3", "4", "4"}, stored(t, pool, "a")); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestRecordsOlderThanTheirQueuesDeletionAreTold(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DB(t)

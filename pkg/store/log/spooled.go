@@ -59,10 +59,16 @@ func (s *Store) AppendSpooled(ctx context.Context, spool uuid.UUID, targets []Ta
 	})
 }
 
-const deletedQueuesSQL = `SELECT queen.deleted_queues($1, $2, $3)`
+// Waiting is a queue for which something was spooled.
+type Waiting struct {
+	Deleted      bool // one of its name was deleted since
+	Deduplicates bool // what has the name now, or will have it
+}
 
-// DeletedQueues gives the places, from 0, of the queues that were deleted at most that long ago. Errors have a kind.
-func (s *Store) DeletedQueues(ctx context.Context, queues []Queue, ages []time.Duration) ([]int, error) {
+const waitingSQL = `SELECT place, deleted, deduplicates FROM queen.spooled_queues($1, $2, $3)`
+
+// Waiting says what became of queues for which something was spooled that long ago. Errors have a kind.
+func (s *Store) Waiting(ctx context.Context, queues []Queue, ages []time.Duration) ([]Waiting, error) {
 	tenants, names, millis := make(uuids, len(queues)), make([]string, len(queues)), make([]int64, len(queues))
 	for i, q := range queues {
 		tenants[i], names[i], millis[i] = wireUUID(q.Tenant), q.Name, ages[i].Milliseconds()
@@ -72,15 +78,18 @@ func (s *Store) DeletedQueues(ctx context.Context, queues []Queue, ages []time.D
 		return nil, pg.Wrap("look for deleted queues", err)
 	}
 	defer conn.Release()
-	rows, err := conn.Query(ctx, deletedQueuesSQL, tenants, names, millis)
+	rows, err := conn.Query(ctx, waitingSQL, tenants, names, millis)
 	if err != nil {
 		return nil, pg.Wrap("look for deleted queues", err)
 	}
-	places, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	for i := range places {
-		places[i]--
-	}
-	return places, pg.Wrap("look for deleted queues", err)
+	found := make([]Waiting, len(queues))
+	var place int
+	var w Waiting
+	_, err = pgx.ForEachRow(rows, []any{&place, &w.Deleted, &w.Deduplicates}, func() error {
+		found[place-1] = w
+		return nil
+	})
+	return found, pg.Wrap("look for deleted queues", err)
 }
 
 const (

@@ -3,10 +3,7 @@ package outage
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	"queen.internal/pkg/appendlog"
-	"queen.internal/pkg/queue"
 	"queen.internal/pkg/segment"
 	"queen.internal/services/ingest/internal/spool/record"
 )
@@ -22,8 +19,7 @@ type batch struct {
 type share struct {
 	key     appendlog.Key
 	entries []*entry
-	hashes  map[uuid.UUID]struct{} // of the transaction ids
-	held    bool                   // its new pushes wait, for these are the last records
+	held    bool // its new pushes wait, for these are the last records
 }
 
 // pick chooses from the window of a source. Records of one partition come in their order and go together as far as they
@@ -56,10 +52,10 @@ func (g *Guard) pick(src *source, now time.Time) *batch {
 				stopped[key] = true
 				continue
 			}
-			s = &share{key: key, hashes: map[uuid.UUID]struct{}{}}
+			s = &share{key: key}
 			byKey[key], b.shares = s, append(b.shares, s)
 		}
-		s.add(e)
+		s.entries = append(s.entries, e)
 		b.messages += len(e.rec.Messages)
 		b.bytes += e.size
 	}
@@ -111,22 +107,7 @@ func (s *share) attempted() bool { return s.entries[0].rec.Attempted }
 // fits says whether a record can go in the same append as those before it.
 func (s *share) fits(e *entry) bool {
 	first := s.entries[0].rec
-	if first.Attempted || e.rec.Attempted || first.Sealed != e.rec.Sealed {
-		return false
-	}
-	for i := range e.rec.Messages {
-		if _, there := s.hashes[queue.TransactionHash(e.rec.Messages[i].TransactionID)]; there {
-			return false // which of the two is the duplicate is decided by the database
-		}
-	}
-	return true
-}
-
-func (s *share) add(e *entry) {
-	s.entries = append(s.entries, e)
-	for i := range e.rec.Messages {
-		s.hashes[queue.TransactionHash(e.rec.Messages[i].TransactionID)] = struct{}{}
-	}
+	return !first.Attempted && !e.rec.Attempted && first.Sealed == e.rec.Sealed
 }
 
 // groups are the shares as the append log takes them.

@@ -31,6 +31,8 @@ func (g *Guard) settleShare(src *source, s *share, r *appendlog.Replayed) bool {
 		at := slices.IndexFunc(s.entries, func(e *entry) bool { return int64(e.item.Sequence) > r.SettledUpTo })
 		g.done(src, s.entries[:max(at, 0)])
 		return at > 0
+	case r.Repeats:
+		return g.isolate(s)
 	case r.QueueDeleted:
 		return g.isolate(s) || g.abandon(src, s.entries[:1], "deleted", errors.New("the queue was deleted since"))
 	case errors.Is(r.Err, appendlog.ErrMustSeal):
