@@ -32,7 +32,7 @@ type link struct {
 	running sync.WaitGroup
 }
 
-func newLink(t *testing.T, database pg.Config) *link {
+func newLink(t testing.TB, database pg.Config) *link {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

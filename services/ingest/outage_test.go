@@ -25,7 +25,7 @@ type buffers struct {
 	DBHealthy       bool
 }
 
-func (s *service) buffers(t *testing.T) (b buffers) {
+func (s *service) buffers(t testing.TB) (b buffers) {
 	t.Helper()
 	status, _, answer, err := do(http.MethodGet, s.url+"/api/v1/status/buffers", "")
 	if err != nil || status != http.StatusOK {
@@ -38,16 +38,19 @@ func (s *service) buffers(t *testing.T) (b buffers) {
 }
 
 // drained waits until nothing is pending.
-func (s *service) drained(t *testing.T) {
+func (s *service) drained(t testing.TB) {
 	t.Helper()
-	limit := time.Now().Add(patience)
-	for {
+	var last int64
+	for limit := time.Now().Add(patience); ; {
 		b := s.buffers(t)
 		if b.Pending == 0 && b.DBHealthy {
 			return
 		}
+		if b.Pending != last { // it goes on
+			last, limit = b.Pending, time.Now().Add(patience)
+		}
 		if time.Now().After(limit) {
-			t.Fatalf("never drained: %+v", b)
+			t.Fatalf("not drained any further: %+v", b)
 		}
 		time.Sleep(10 * time.Millisecond) // the pace of asking
 	}

@@ -25,6 +25,7 @@ func BenchmarkPush(b *testing.B) {
 			s.HTTP.Port, s.BindAddr, s.DrainDelay = 0, "127.0.0.1", 0
 			s.Postgres.Host, s.Postgres.Port, s.Database = db.Config.Host, config.Int(db.Config.Port), db.Config.Database
 			s.User, s.Password = db.Config.User, config.Secret(db.Config.Password)
+			s.Dir = b.TempDir()
 			listening, ended := make(chan string, 1), make(chan error, 1)
 			logs := newLines()
 			env := daemon.Env{Service: "ingest", Version: "bench", Logger: slog.New(logs)}

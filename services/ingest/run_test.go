@@ -40,7 +40,7 @@ type service struct {
 }
 
 // start runs ingest on a free port; set may change its settings.
-func start(t *testing.T, database pg.Config, set func(*settings)) *service {
+func start(t testing.TB, database pg.Config, set func(*settings)) *service {
 	t.Helper()
 	s := defaults()
 	s.HTTP.Port, s.BindAddr, s.DrainDelay, s.SyncEnabled = 0, "127.0.0.1", 0, false
@@ -70,7 +70,7 @@ func start(t *testing.T, database pg.Config, set func(*settings)) *service {
 }
 
 // ready starts ingest on a database and waits until it can push.
-func ready(t *testing.T, database pg.Config, set func(*settings)) *service {
+func ready(t testing.TB, database pg.Config, set func(*settings)) *service {
 	t.Helper()
 	s := start(t, database, set)
 	s.logs.await(t, "schema is current")

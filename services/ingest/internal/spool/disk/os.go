@@ -66,7 +66,7 @@ func (OS) Free(path string) (int64, error) {
 	if err := syscall.Statfs(path, &s); err != nil {
 		return 0, fmt.Errorf("ask for the room in %s: %w", path, err)
 	}
-	return int64(s.Bavail) * s.Bsize, nil
+	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
 // Lock takes the lock of a file.
