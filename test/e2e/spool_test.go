@@ -77,10 +77,10 @@ func TestKilledIngestsLoseNothingThatTheyBuffered(t *testing.T) {
 	}
 	var mu sync.Mutex
 	announced := map[string]string{}
-	push := func(ctx context.Context, number, count int) {
+	push := func(ctx context.Context, round string, number, count int) {
 		target := c.At(t, c.Ingest[number])
 		for n := 0; n < count && ctx.Err() == nil; n++ {
-			id := fmt.Sprintf("%d-%d-%p", number, n, ctx)
+			id := fmt.Sprintf("%s-%d-%d", round, number, n)
 			results, err := target.Push(ctx, []client.Item{{Queue: queue, Partition: fmt.Sprint("p", n%4), TransactionID: id, Payload: []byte(`1`)}})
 			if err != nil {
 				continue // it was killed: the outcome is not known
@@ -94,10 +94,10 @@ func TestKilledIngestsLoseNothingThatTheyBuffered(t *testing.T) {
 		}
 	}
 	for number := range 2 {
-		push(t.Context(), number, 50)
+		push(t.Context(), "before", number, 50)
 		load, stop := context.WithCancel(t.Context())
 		var producing sync.WaitGroup
-		producing.Go(func() { push(load, number, 1<<20) })
+		producing.Go(func() { push(load, "load", number, 1<<20) })
 		cell.Eventually(t, func() bool { return buffersOf(t, c, c.Ingest[number]).Pending > 80 })
 		if err := c.Stack.Kill(local.Ingest, number+1); err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestKilledIngestsLoseNothingThatTheyBuffered(t *testing.T) {
 		if b := buffersOf(t, c, c.Ingest[number]); b.Pending < 80 || b.DBHealthy {
 			t.Errorf("after its start ingest %d knows of %+v", number+1, b)
 		}
-		push(t.Context(), number, 10)
+		push(t.Context(), "after", number, 10)
 	}
 	if err := c.Stack.StartDatabase(t.Context()); err != nil {
 		t.Fatal(err)
