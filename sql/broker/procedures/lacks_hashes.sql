@@ -12,6 +12,8 @@ BEGIN
     RETURN (
         SELECT coalesce(sum(least(d.end_offset, p_last) - greatest(d.base_offset, p_first) + 1), 0) < p_last - p_first + 1
         FROM queen.dedup d
-        WHERE d.partition_id = p_partition AND d.base_offset > p_first - 1000 AND d.base_offset <= p_last AND d.end_offset >= p_first);
+        WHERE d.partition_id = p_partition AND d.base_offset <= p_last AND d.end_offset >= p_first
+          AND d.base_offset >= coalesce((SELECT b.base_offset FROM queen.dedup b
+                                         WHERE b.partition_id = p_partition AND b.base_offset <= p_first ORDER BY b.base_offset DESC LIMIT 1), p_first));
 END
 $$;

@@ -11,12 +11,14 @@ CREATE OR REPLACE FUNCTION queen.resolve_transactions(p_partition bigint, p_hash
 RETURNS bigint[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    -- At most a thousand messages a row: the one that holds p_first begins less than that before it.
+    -- From the row that may hold p_first on.
     RETURN (
         WITH stored AS MATERIALIZED (
             SELECT o.hash, min(d.base_offset + o.place - 1) AS message_offset
             FROM queen.dedup d CROSS JOIN LATERAL unnest(d.hashes) WITH ORDINALITY AS o(hash, place)
-            WHERE d.partition_id = p_partition AND d.base_offset > p_first - 1000 AND d.base_offset <= p_last
+            WHERE d.partition_id = p_partition AND d.base_offset <= p_last
+              AND d.base_offset >= coalesce((SELECT b.base_offset FROM queen.dedup b
+                                             WHERE b.partition_id = p_partition AND b.base_offset <= p_first ORDER BY b.base_offset DESC LIMIT 1), p_first)
               AND d.base_offset + o.place - 1 BETWEEN p_first AND p_last
               AND o.hash = ANY (p_hashes)
             GROUP BY o.hash
