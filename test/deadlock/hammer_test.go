@@ -48,6 +48,8 @@ type held struct {
 	group     string
 	partition uuid.UUID
 	lease     uuid.UUID
+	first     int64
+	last      int64
 	keys      []string // transaction ids
 }
 
@@ -108,6 +110,7 @@ var steps = []struct {
 	{"append", 8, worker.append},
 	{"claim", 10, worker.claim},
 	{"ack", 10, worker.ack},
+	{"consume", 10, worker.consume},
 	{"transact", 6, worker.transact},
 	{"extend", 5, worker.extend},
 	{"release", 4, worker.release},

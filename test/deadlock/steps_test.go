@@ -53,35 +53,52 @@ func (w worker) append() error {
 	return err
 }
 
+// request is a claim of what a group may find in a queue, in any order.
+func (w worker) request(queueName, groupName string, lease uuid.UUID) (*group.ClaimRequest, error) {
+	sub, err := w.contact(queueName, groupName, all)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := w.group.Find(w.Context(), []group.Search{{Subscription: sub.Ref}}, 10, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	for _, c := range found[0].Candidates {
+		ids = append(ids, c.Partition)
+	}
+	w.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	return &group.ClaimRequest{
+		Subscription: sub.Ref, Partitions: ids, Lease: lease, LeaseSeconds: 1 + w.IntN(30), Batch: 1 + w.IntN(40), MaxBytes: 1 << 20,
+		AtLeastOne: true, AutoAck: w.oneIn(8),
+	}, nil
+}
+
 // claim makes one pop over both queues, some of whose spans are consumed.
 func (w worker) claim() error {
 	lease, name := queue.NewID(), w.groupName()
 	for _, i := range w.Perm(queues) {
-		sub, err := w.contact(fmt.Sprint("q", i), name, all)
+		req, err := w.request(fmt.Sprint("q", i), name, lease)
 		if err != nil {
 			return err
 		}
-		found, _, err := w.group.Find(w.Context(), []group.Search{{Subscription: sub.Ref}}, 10, time.Time{})
+		result, err := w.group.Claim(w.Context(), *req)
 		if err != nil {
 			return err
 		}
-		var ids []int64
-		for _, c := range found[0].Candidates {
-			ids = append(ids, c.Partition)
-		}
-		w.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-		result, err := w.group.Claim(w.Context(), group.ClaimRequest{
-			Subscription: sub.Ref, Partitions: ids, Lease: lease, LeaseSeconds: 1 + w.IntN(30), Batch: 1 + w.IntN(40), MaxBytes: 1 << 20,
-			AtLeastOne: true, AutoAck: w.oneIn(8),
-		})
-		if err != nil {
+		if err := w.keepTaken(result.Claims, req, name); err != nil {
 			return err
 		}
-		for i := range result.Claims {
-			if c := &result.Claims[i]; c.Verdict == group.Took {
-				if err := w.took(c, sub.ID, name, lease); err != nil {
-					return err
-				}
+	}
+	return nil
+}
+
+// keepTaken has others acknowledge what a claim took.
+func (w worker) keepTaken(claims []group.Claim, req *group.ClaimRequest, name string) error {
+	for i := range claims {
+		if c := &claims[i]; c.Verdict == group.Took {
+			if err := w.took(c, req.Subscription.ID, name, req.Lease); err != nil {
+				return err
 			}
 		}
 	}
@@ -94,7 +111,7 @@ func (w worker) took(c *group.Claim, subscription int64, name string, lease uuid
 	if err != nil {
 		return err
 	}
-	h := held{key: group.LeaseKey{Partition: c.PartitionID, Subscription: subscription}, group: name, partition: c.PartitionUUID, lease: lease}
+	h := held{key: group.LeaseKey{Partition: c.PartitionID, Subscription: subscription}, group: name, partition: c.PartitionUUID, lease: lease, first: c.First, last: c.Last}
 	for i := range read[0] {
 		messages, err := read[0][i].Messages()
 		if err != nil {
@@ -153,6 +170,38 @@ func (w worker) ack() error {
 	}
 	_, err := w.group.Ack(w.Context(), tenant, w.groupName(), time.Time{}, acks)
 	return err
+}
+
+// consume ends leases and claims in several queues and for several groups at once, in any order.
+func (w worker) consume() error {
+	var ends []group.Completion
+	for _, h := range w.some(1 + w.IntN(5)) {
+		ends = append(ends, group.Completion{Tenant: tenant, Cursor: h.key, Partition: h.partition, Lease: h.lease, First: h.first, Last: h.last})
+	}
+	var names []string
+	var claims []*group.ClaimRequest
+	for range w.IntN(4) {
+		name := w.groupName()
+		req, err := w.request(w.queueName(), name, queue.NewID())
+		if err != nil {
+			return err
+		}
+		names, claims = append(names, name), append(claims, req)
+	}
+	out, err := w.group.Consume(w.Context(), time.Time{}, ends, claims)
+	if err != nil {
+		return err
+	}
+	for i, req := range claims {
+		result, err := w.group.Finish(w.Context(), req, out.Claims[i])
+		if err != nil {
+			return err
+		}
+		if err := w.keepTaken(result.Claims, req, names[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // transact is acks of both groups and appends in one commit.

@@ -28,11 +28,12 @@ const (
 	Paused                       // deliveries of the queue, or to the group, are stopped
 )
 
-// The procedure's own codes for what Claim turns into Took with Alone, into Alone and into Paused.
+// The procedure's own codes for what Claim turns into Took with Alone, into Alone and into Paused, and for what Finish does.
 const (
 	tookAlone Verdict = 8
 	waits     Verdict = 9
 	stopped   Verdict = 10
+	unborn    Verdict = 11
 )
 
 // ClaimRequest is one pop's wish. LeaseSeconds 0 takes the queue's lease time.
@@ -59,7 +60,12 @@ type Claim struct {
 	Until         time.Time
 	PartitionUUID uuid.UUID
 	PartitionName string
+	Segments      []SegmentName // that hold a taken span, in their order
 }
+
+// SegmentName is how a segment of a known partition is named for ever: after a failover that lost it, another may have its
+// base, none its tag.
+type SegmentName struct{ Base, Tag int64 }
 
 // ClaimResult is every verdict, by ascending partition, and the database clock the procedure read.
 type ClaimResult struct {
@@ -69,7 +75,7 @@ type ClaimResult struct {
 }
 
 const claimSQL = `SELECT partition_id, verdict, coalesce(first_offset, 0), coalesce(last_offset, 0), coalesce(attempt, 0),
-	until, partition_uid, coalesce(partition_name, ''), clock
+	until, partition_uid, coalesce(partition_name, ''), clock, segment_bases, segment_tags
 FROM queen.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, true)`
 
 // claimRounds bounds the calls of one Claim: others may make more heads due meanwhile.
@@ -84,25 +90,27 @@ func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimResult, error
 	if err != nil {
 		return ClaimResult{}, pg.Wrap("claim", err)
 	}
+	return s.finish(ctx, &req, result)
+}
+
+// finish files the heads that a claim found exhausted as dead letters, and claims what is behind them.
+func (s *Store) finish(ctx context.Context, req *ClaimRequest, result ClaimResult) (ClaimResult, error) {
 	for round := 1; ; round++ {
 		due := with(result.Claims, Exhausted)
 		if len(due) == 0 || round == claimRounds {
 			return result, nil
 		}
-		if err := s.deadLetter(ctx, &req, due); err != nil {
+		if err := s.deadLetter(ctx, req, due); err != nil {
 			result.Err = err
 			return result, nil
 		}
 		// Whoever decided them, they are not what they were: not tried.
-		result.Claims = slices.DeleteFunc(result.Claims, func(c Claim) bool { return c.Verdict == Exhausted })
+		tried := take(&result, Exhausted)
 		if len(with(result.Claims, Took)) > 0 {
 			return result, nil
 		}
-		again := req
-		again.Partitions = make([]int64, len(due))
-		for i := range due {
-			again.Partitions[i] = due[i].PartitionID
-		}
+		again := *req
+		again.Partitions = tried
 		more, err := s.claimOnce(ctx, &again)
 		if err != nil {
 			if len(result.Claims) == 0 {
@@ -110,9 +118,25 @@ func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimResult, error
 			}
 			return result, nil // what was not tried is tried again
 		}
-		result.Claims, result.Clock = append(result.Claims, more.Claims...), more.Clock
-		slices.SortFunc(result.Claims, func(a, b Claim) int { return cmp.Compare(a.PartitionID, b.PartitionID) })
+		result.merge(more)
 	}
+}
+
+// merge adds what a later claim of the same pop found.
+func (r *ClaimResult) merge(more ClaimResult) {
+	r.Claims, r.Clock = append(r.Claims, more.Claims...), more.Clock
+	slices.SortFunc(r.Claims, func(a, b Claim) int { return cmp.Compare(a.PartitionID, b.PartitionID) })
+}
+
+// take removes the claims with a verdict and returns their partitions: whatever they were, they are not tried.
+func take(r *ClaimResult, verdict Verdict) (partitions []int64) {
+	r.Claims = slices.DeleteFunc(r.Claims, func(c Claim) bool {
+		if c.Verdict == verdict {
+			partitions = append(partitions, c.PartitionID)
+		}
+		return c.Verdict == verdict
+	})
+	return partitions
 }
 
 func with(claims []Claim, verdict Verdict) []Claim {
@@ -132,26 +156,47 @@ func (s *Store) claimOnce(ctx context.Context, req *ClaimRequest) (ClaimResult, 
 		return ClaimResult{}, err
 	}
 	var result ClaimResult
-	result.Claims, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Claim, error) {
-		var c Claim
-		var until *time.Time
-		var id *uuid.UUID
-		err := row.Scan(&c.PartitionID, &c.Verdict, &c.First, &c.Last, &c.Attempt, &until, &id, &c.PartitionName, &result.Clock)
-		if until != nil {
-			c.Until = *until
-		}
-		if id != nil {
-			c.PartitionUUID = *id
-		}
-		switch c.Verdict {
-		case tookAlone:
-			c.Verdict, c.Alone = Took, true
-		case waits:
-			c.Verdict, c.First = Alone, 0
-		case stopped:
-			c.Verdict = Paused
-		}
-		return c, err
+	var row claimRow
+	_, err = pgx.ForEachRow(rows, row.targets(), func() error {
+		result.add(&row)
+		return nil
 	})
 	return result, err
+}
+
+// claimRow is one row of the procedure, read again and again.
+type claimRow struct {
+	claim       Claim
+	until       *time.Time
+	uid         *uuid.UUID
+	clock       *time.Time
+	bases, tags []int64
+}
+
+func (r *claimRow) targets() []any {
+	c := &r.claim
+	return []any{&c.PartitionID, &c.Verdict, &c.First, &c.Last, &c.Attempt, &r.until, &r.uid, &c.PartitionName, &r.clock, &r.bases, &r.tags}
+}
+
+// add adds the claim that row says.
+func (r *ClaimResult) add(row *claimRow) {
+	c := row.claim
+	if row.until != nil {
+		c.Until = *row.until
+	}
+	if row.uid != nil {
+		c.PartitionUUID = *row.uid
+	}
+	for i := range row.bases {
+		c.Segments = append(c.Segments, SegmentName{Base: row.bases[i], Tag: row.tags[i]})
+	}
+	switch c.Verdict {
+	case tookAlone:
+		c.Verdict, c.Alone = Took, true
+	case waits:
+		c.Verdict, c.First = Alone, 0
+	case stopped:
+		c.Verdict = Paused
+	}
+	r.Claims, r.Clock = append(r.Claims, c), *row.clock
 }

@@ -1,7 +1,7 @@
 -- claim leases, for one group and one pop, the spans that follow its cursors in some of the candidate partitions. With
 -- p_auto_ack it consumes them instead.
 --
--- Callers: the group store.
+-- Callers: the group store, consume.
 -- Input:   p_batch, p_max_partitions (NULL: no cap) and p_max_bytes are budgets of the whole call; the first partition
 --          may take them all. p_at_least_one gives the first message whatever its size. p_lease_seconds NULL takes the
 --          queue's.
@@ -9,26 +9,29 @@
 --          end live leases. New leases are counted from the clock itself, so that they last also when the leap turns out
 --          to be the true time.
 --          p_limited says that the caller knows the verdicts 7 to 9; without it no queue has a delivery limit. p_pauses
---          says that it knows 10; without it a pause looks like 2.
+--          says that it knows 10; without it a pause looks like 2. Without p_inserts nothing is claimed where the cursor has
+--          no row yet: the verdict is 11.
 -- Answer:  one row per candidate that was tried, in ascending order of partition; a call ends at the first whose next
 --          message exceeds the budget:
 --            1 took  2 empty  3 leased (until)  4 busy: its cursor is locked  5 deferred (until)  6 gone, or
 --              the group has still to be given a cursor here (seed_page)
 --            7 exhausted: the message at first_offset must be dead-lettered before anything is claimed here
 --            8 took a message that was delivered before: nothing may join it in the pop  9 has one, and the pop has others
---            10 the queue or the group is paused
---          `clock` is the server's clock, uncapped.
+--            10 the queue or the group is paused  11 its cursor must be inserted
+--          `clock` is the server's clock, uncapped. segment_... name the segments that hold a taken span, in their order.
 -- Locks:   cursors by ascending partition, SKIP LOCKED, held to the end. What is compared with a cursor is read by
 --          statements after the one that locked it. A cursor's first row is inserted; it waits for whoever inserts the
 --          same one.
 DROP FUNCTION IF EXISTS queen.claim(bigint, uuid, bigint[], uuid, integer, integer, integer, bigint, boolean, timestamptz, boolean);
 DROP FUNCTION IF EXISTS queen.claim(bigint, uuid, bigint[], uuid, integer, integer, integer, bigint, boolean, timestamptz, boolean, boolean);
+DROP FUNCTION IF EXISTS queen.claim(bigint, uuid, bigint[], uuid, integer, integer, integer, bigint, boolean, timestamptz, boolean, boolean, boolean);
 CREATE OR REPLACE FUNCTION queen.claim(
     p_subscription bigint, p_subscription_uid uuid, p_partitions bigint[], p_lease uuid, p_lease_seconds integer, p_batch integer,
     p_max_partitions integer, p_max_bytes bigint, p_auto_ack boolean, p_clock_cap timestamptz,
-    p_at_least_one boolean, p_limited boolean DEFAULT false, p_pauses boolean DEFAULT false)
+    p_at_least_one boolean, p_limited boolean DEFAULT false, p_pauses boolean DEFAULT false, p_inserts boolean DEFAULT true)
 RETURNS TABLE (partition_id bigint, verdict smallint, first_offset bigint, last_offset bigint, attempt integer,
-               until timestamptz, partition_uid uuid, partition_name text, clock timestamptz)
+               until timestamptz, partition_uid uuid, partition_name text, clock timestamptz,
+               segment_bases bigint[], segment_tags bigint[])
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_queue   record;
@@ -56,6 +59,7 @@ BEGIN
     FOR partition_id IN SELECT DISTINCT c FROM unnest(p_partitions) c ORDER BY c LOOP
         EXIT WHEN v_batch <= 0 OR v_bytes <= 0 OR v_taken >= p_max_partitions;
         first_offset := NULL; last_offset := NULL; attempt := NULL; until := NULL; partition_uid := NULL; partition_name := NULL;
+        segment_bases := NULL; segment_tags := NULL;
         IF v_queue.paused THEN
             verdict := CASE WHEN p_pauses THEN 10 ELSE 2 END; RETURN NEXT; CONTINUE;
         END IF;
@@ -69,16 +73,14 @@ BEGIN
                 verdict := 4; RETURN NEXT; CONTINUE;
             END IF;
         END IF;
-
         SELECT p.last_offset, p.log_start, p.uid, p.name INTO v_part
         FROM queen.partitions p WHERE p.id = claim.partition_id AND p.queue_id = v_queue.id;
         IF NOT FOUND OR (v_cursor.committed IS NULL AND claim.partition_id > v_queue.seeding_after AND claim.partition_id <= v_queue.newest_partition_id) THEN
             verdict := 6; RETURN NEXT; CONTINUE;
         END IF;
-
         IF v_cursor.committed IS NULL THEN
-            IF v_part.last_offset < 0 THEN
-                verdict := 2; RETURN NEXT; CONTINUE; -- nothing there yet: the missing row still says so
+            IF v_part.last_offset < 0 OR NOT p_inserts THEN -- nothing there yet: the missing row still says so
+                verdict := CASE WHEN v_part.last_offset < 0 THEN 2 ELSE 11 END; RETURN NEXT; CONTINUE;
             END IF;
             INSERT INTO queen.cursors AS c (subscription_id, partition_id, committed)
             VALUES (p_subscription, claim.partition_id, -1)
@@ -92,12 +94,10 @@ BEGIN
         IF v_cursor.lease_expires_at > v_now THEN
             verdict := 3; until := v_cursor.lease_expires_at; RETURN NEXT; CONTINUE;
         END IF;
-
         first_offset := greatest(v_cursor.committed + 1, v_part.log_start);
         IF first_offset > v_part.last_offset THEN
             verdict := 2; first_offset := NULL; RETURN NEXT; CONTINUE;
         END IF;
-
         IF v_cursor.not_before > v_now THEN
             verdict := 5; until := v_cursor.not_before; first_offset := NULL; RETURN NEXT; CONTINUE; -- it was nacked
         END IF;
@@ -140,7 +140,7 @@ BEGIN
         END IF;
 
         verdict := CASE WHEN v_again THEN 8 ELSE 1 END; partition_uid := v_part.uid; partition_name := v_part.name;
-        v_taken := v_taken + 1;
+        segment_bases := v_span.bases; segment_tags := v_span.tags; v_taken := v_taken + 1;
         v_batch := v_batch - (last_offset - first_offset + 1);
         v_bytes := v_bytes - v_span.bytes;
         RETURN NEXT;
