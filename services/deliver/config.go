@@ -39,6 +39,7 @@ type settings struct {
 	WaitMax        config.Int `envconfig:"POP_WAIT_MAX_INTERVAL_MS" floor:"1"`       // ms, the longest pause
 	MaxWaiters     config.Int `envconfig:"QUEEN_POP_MAX_WAITERS" floor:"0"`          // long polls parked at once; more answer 503
 	RingLimit      config.Int `envconfig:"QUEEN_HOTLIST_RING_LIMIT" floor:"1"`       // partitions remembered per group and queue
+	SegmentCache   config.Int `envconfig:"QUEEN_SEGMENT_CACHE_BYTES" floor:"0"`      // of recent segments, decoded; 0 keeps none
 	RingIdle       config.Int `envconfig:"QUEEN_HOTLIST_IDLE_SWEEP_MS" floor:"1000"` // ms until an unused ring is dropped
 	// What is remembered can be left out of account: everything is then looked up in PostgreSQL, with the same outcome.
 	Hotlist    config.Bool `envconfig:"QUEEN_HOTLIST"`      // false: each pop of a queue searches all its partitions
@@ -70,6 +71,7 @@ func defaults() settings {
 		Hotlist:        true,
 		Registry:       true,
 		DedupCache:     true,
+		SegmentCache:   64 << 20,
 	}
 }
 
@@ -113,6 +115,7 @@ func (s *settings) blocks(version string) []config.Block {
 			slog.Int64("pop_max_waiters", int64(s.MaxWaiters)), slog.Int64("hotlist_ring_limit", int64(s.RingLimit)),
 			slog.Bool("dedup_cache", bool(s.DedupCache)), slog.Bool("ack_registry", bool(s.Registry)), slog.Bool("hotlist", bool(s.Hotlist)),
 			slog.Int64("hotlist_idle_sweep_ms", int64(s.RingIdle)), slog.Int64("hotlist_sweep_ms", int64(s.Sweep)),
+			slog.Int64("segment_cache_bytes", int64(s.SegmentCache)),
 		}},
 		s.Encryption.In(s.Tenancy.Block()),
 		s.Logging.Block(),
@@ -148,6 +151,11 @@ const (
 
 	// searchers is how many searches for parked polls run at once. They share their questions and so their connections.
 	searchers = 256
+
+	// sharedCommits is how many commits at a time acks and claims share, sharedReads how many reads of segments pops do.
+	// The fewer at a time, the more share one.
+	sharedCommits = 1
+	sharedReads   = 1
 
 	// leaseCursors bounds the lease registry: about 20 MB when full.
 	leaseCursors = 200_000

@@ -136,7 +136,7 @@ func TestGiveBack_AClientThatVanishesDuringTheAnswer(t *testing.T) {
 
 func TestGiveBack_AClientThatVanishesBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := setupWith(t, func(s *settings) { s.SegmentCache = 0 })
 	b.push("q", "p", "a")
 	for round, path := range []string{
 		"/queue/q?leaseSeconds=3600", "/queue/q/partition/p?leaseSeconds=3600", "?namespace=q&leaseSeconds=3600&wait=true",

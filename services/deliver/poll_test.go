@@ -211,7 +211,7 @@ func TestDatabaseHangs_APopIsAnsweredAllTheSame(t *testing.T) {
 
 func TestReadFailsAfterAClaim_TheSpanIsGivenBack(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
+	b := setupWith(t, func(s *settings) { s.SegmentCache = 0 })
 	b.push("q", "p", "a")
 	paths := []string{"/queue/q?leaseSeconds=3600", "/queue/q/partition/p?leaseSeconds=3600", "?namespace=q&leaseSeconds=3600"}
 	for range 2 {

@@ -22,6 +22,7 @@ import (
 	"queen.internal/pkg/store/log"
 	"queen.internal/services/deliver/internal/ack"
 	"queen.internal/services/deliver/internal/announce"
+	"queen.internal/services/deliver/internal/commit"
 	"queen.internal/services/deliver/internal/giveback"
 	"queen.internal/services/deliver/internal/groups"
 	"queen.internal/services/deliver/internal/httpapi"
@@ -31,6 +32,7 @@ import (
 	"queen.internal/services/deliver/internal/measure"
 	"queen.internal/services/deliver/internal/pop"
 	"queen.internal/services/deliver/internal/ready"
+	"queen.internal/services/deliver/internal/segments"
 	"queen.internal/services/deliver/internal/transaction"
 	"queen.internal/services/deliver/internal/wait"
 )
@@ -126,20 +128,19 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 	p.news = announce.New(p.index, p.mesh, group.New(p.lanes.Reads))
 	p.news.Listen()
 	p.returns = giveback.New(giveback.Options{
-		Groups: store, News: p.news, Clock: clock, Leases: leases, Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout,
-		Returned: counters.Returned,
+		Groups: store, News: p.news, Clock: clock, Leases: leases, Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout, Returned: counters.Returned,
 	})
+	commits := commit.New(commit.Options{Groups: store, Clock: clock, Parallel: sharedCommits, Timeout: callTimeout, Commits: counters.Commits, Calls: counters.Shared})
+	recent := segments.New(segments.Options{Log: log.New(p.lanes.Reads), Bytes: int64(s.SegmentCache), Parallel: sharedReads, Timeout: callTimeout, Lookups: counters.Segments})
 	p.pops = pop.New(pop.Options{
-		Groups: store, Log: log.New(p.lanes.Reads), Index: p.index, Clock: clock, Leases: leases,
+		Groups: store, Commits: commits, Segments: recent, Index: p.index, Clock: clock, Leases: leases,
 		Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout, Keys: keys, Returns: p.returns,
 		Claims: counters.Claims, Delivered: counters.Delivered, Unopened: counters.Unopened,
 	})
-	p.acks = ack.New(ack.Options{
-		Groups: store, News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks,
-	})
+	p.acks = ack.New(ack.Options{Groups: store, Commits: commits, News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout, Outcomes: counters.Acks})
 	p.transactions = p.openTransactions(s, clock, keys, counters)
 	p.live = live.New(live.Options{Groups: store, Reads: group.New(p.lanes.Reads), News: p.news, Clock: clock, Leases: leases, Timeout: callTimeout})
-	measure.Watch(p.metrics.Registerer(), p.lot, p.index, leases, p.lanes.ByName())
+	measure.Watch(p.metrics.Registerer(), p.lot, p.index, leases, recent, p.lanes.ByName())
 	return p, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/wire"
 	"queen.internal/services/deliver/internal/announce"
+	"queen.internal/services/deliver/internal/commit"
 	"queen.internal/services/deliver/internal/lease"
 )
 
@@ -29,6 +30,7 @@ const (
 // Options are what a Service works with.
 type Options struct {
 	Groups  *group.Store
+	Commits *commit.Committer
 	News    *announce.Announcer
 	Clock   *lease.Clock
 	Leases  *lease.Registry
@@ -51,20 +53,54 @@ func (s *Service) Ack(ctx context.Context, tenant uuid.UUID, req wire.AckRequest
 	if len(batches) > 0 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 		defer cancel()
-		groups := make([]group.AckGroup, len(batches))
-		for i, b := range batches {
-			groups[i] = b.group
-		}
-		decisions, err := s.o.Groups.Ack(ctx, tenant, req.Group, s.o.Clock.Cap(), groups)
-		if err != nil {
+		if err := s.decide(ctx, tenant, req.Group, batches, results); err != nil {
 			return nil, err
-		}
-		for i := range decisions {
-			s.settle(ctx, tenant, batches[i], &decisions[i], results)
 		}
 	}
 	s.Count(results)
 	return results, nil
+}
+
+// decide has the batches of one call decided, together if all of them merely end their leases and in one call of the store
+// otherwise.
+func (s *Service) decide(ctx context.Context, tenant uuid.UUID, consumers string, batches []*batch, results []wire.AckResult) error {
+	if ends := s.ends(tenant, consumers, batches); ends != nil {
+		outcomes, err := s.o.Commits.Complete(ctx, tenant, ends)
+		if err != nil {
+			return err
+		}
+		var open []*batch
+		for i, outcome := range outcomes {
+			if outcome == group.Undecided {
+				open = append(open, batches[i])
+				continue
+			}
+			d := group.AckResult{
+				Outcome: group.Decided, Items: make([]group.ItemOutcome, len(batches[i].places)), LeaseReleased: true,
+				PartitionID: ends[i].Cursor.Partition, SubscriptionID: ends[i].Cursor.Subscription, Committed: ends[i].Last, Last: ends[i].Last,
+			}
+			if outcome == group.LeftBehind {
+				d.Last++ // or higher
+			}
+			s.settle(ctx, tenant, batches[i], &d, results)
+		}
+		batches = open
+	}
+	if len(batches) == 0 {
+		return nil
+	}
+	groups := make([]group.AckGroup, len(batches))
+	for i, b := range batches {
+		groups[i] = b.group
+	}
+	decisions, err := s.o.Groups.Ack(ctx, tenant, consumers, s.o.Clock.Cap(), groups)
+	if err != nil {
+		return err
+	}
+	for i := range decisions {
+		s.settle(ctx, tenant, batches[i], &decisions[i], results)
+	}
+	return nil
 }
 
 // Count counts items by what became of them.

@@ -22,7 +22,8 @@
 //
 // Registry maps a lease id to the cursors that one pop leased under it, so that a renewal touches these rows instead of
 // searching the whole table. A pop registers all its cursors in one call, before its answer is written: an entry is
-// complete or absent. What is evicted, released elsewhere or granted by another process is merely searched for.
+// complete or absent. It also knows, as long as there is room, which messages the lease holds: an ack that completes all of
+// them needs no look into the log. What is evicted, released elsewhere or granted by another process is merely searched for.
 //
 // Both types are safe for concurrent use, start no goroutine and block on nothing but their own short mutex.
 package lease

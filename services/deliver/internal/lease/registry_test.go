@@ -25,7 +25,7 @@ func TestRegistry_KnowsItsTenantsLeasesAlone(t *testing.T) {
 	t.Parallel()
 	r := NewRegistry(10)
 	mine, other, lease := queue.DefaultTenant, queue.NewID(), queue.NewID()
-	r.Put(mine, lease, keys(3), time.Now().Add(time.Hour))
+	r.Put(mine, lease, "g", keys(3), nil, time.Now().Add(time.Hour))
 	if got := r.Keys(mine, lease); len(got) != 3 {
 		t.Errorf("keys %v", got)
 	}
@@ -41,7 +41,7 @@ func TestRegistry_ReleasedCursorsLeaveOneByOne(t *testing.T) {
 	t.Parallel()
 	r := NewRegistry(10)
 	lease := queue.NewID()
-	r.Put(queue.DefaultTenant, lease, keys(2), time.Now().Add(time.Hour))
+	r.Put(queue.DefaultTenant, lease, "g", keys(2), nil, time.Now().Add(time.Hour))
 	seen := r.Keys(queue.DefaultTenant, lease)
 	r.Released(lease, group.LeaseKey{Partition: 0, Subscription: 2}) // no such cursor
 	r.Released(lease, keys(2)[0])
@@ -65,7 +65,7 @@ func TestRegistry_ExpiredLeasesMakeRoomFirst(t *testing.T) {
 		var leases []uuid.UUID
 		put := func(length time.Duration) {
 			leases = append(leases, queue.NewID())
-			r.Put(queue.DefaultTenant, leases[len(leases)-1], keys(1), time.Now().Add(length))
+			r.Put(queue.DefaultTenant, leases[len(leases)-1], "g", keys(1), nil, time.Now().Add(length))
 		}
 		put(time.Second)
 		put(time.Second)
@@ -101,7 +101,7 @@ func TestRegistry_Histories(t *testing.T) {
 				if n > 0 && n <= limit {
 					model[lease] = keys(n)
 				}
-				r.Put(queue.DefaultTenant, lease, keys(n), time.Now().Add(time.Hour))
+				r.Put(queue.DefaultTenant, lease, "g", keys(n), nil, time.Now().Add(time.Hour))
 			case 1:
 				key := group.LeaseKey{Partition: int64(rapid.IntRange(0, limit).Draw(t, "partition")), Subscription: 1}
 				r.Released(lease, key)
@@ -126,3 +126,50 @@ func TestRegistry_Histories(t *testing.T) {
 		}
 	})
 }
+
+func TestRegistry_SpansOfALease(t *testing.T) {
+	t.Parallel()
+	r := NewRegistry(10)
+	lease, partition := uuid.New(), uuid.New()
+	expires := time.Now().Add(time.Hour)
+	cursors := keys(2)
+	span := func(i int, messages int) Span {
+		return Span{Cursor: cursors[i], Partition: uuid.UUID{byte(i)}, First: 7, Hashes: make([]uuid.UUID, messages)}
+	}
+	r.Put(queue.DefaultTenant, lease, "g", cursors, []Span{span(0, 20), span(1, 20)}, expires)
+	if got, known := r.Span(queue.DefaultTenant, lease, "g", uuid.UUID{1}); !known || got.Cursor != cursors[1] || got.First != 7 {
+		t.Errorf("%+v %v", got, known)
+	}
+	for name, known := range map[string]bool{
+		"another tenant":    second(r.Span(uuid.New(), lease, "g", uuid.UUID{1})),
+		"another group":     second(r.Span(queue.DefaultTenant, lease, "h", uuid.UUID{1})),
+		"another partition": second(r.Span(queue.DefaultTenant, lease, "g", partition)),
+		"another lease":     second(r.Span(queue.DefaultTenant, uuid.New(), "g", uuid.UUID{1})),
+	} {
+		if known {
+			t.Errorf("%s has the span", name)
+		}
+	}
+
+	// There is room for 50 messages: those of one more lease are forgotten, its cursors are not.
+	more := uuid.New()
+	r.Put(queue.DefaultTenant, more, "g", cursors[:1], []Span{span(0, 20)}, expires)
+	if second(r.Span(queue.DefaultTenant, more, "g", uuid.UUID{})) || len(r.Keys(queue.DefaultTenant, more)) != 1 {
+		t.Error("more is remembered than there is room for, or less than there is")
+	}
+	r.Released(lease, cursors[0])
+	if second(r.Span(queue.DefaultTenant, lease, "g", uuid.UUID{0})) || !second(r.Span(queue.DefaultTenant, lease, "g", uuid.UUID{1})) {
+		t.Error("the wrong one of two spans is left")
+	}
+	r.Put(queue.DefaultTenant, more, "g", cursors[:1], []Span{span(0, 20)}, expires)
+	if !second(r.Span(queue.DefaultTenant, more, "g", uuid.UUID{})) {
+		t.Error("what was released has left no room")
+	}
+	r.Released(lease, cursors[1])
+	r.Released(more, cursors[0])
+	if n, cursors := r.Size(); n != 0 || cursors != 0 || r.hashes != 0 {
+		t.Errorf("left: %d leases, %d cursors, %d messages", n, cursors, r.hashes)
+	}
+}
+
+func second(_ Span, known bool) bool { return known }

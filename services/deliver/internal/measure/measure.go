@@ -10,6 +10,7 @@ import (
 	"queen.internal/pkg/pg"
 	"queen.internal/services/deliver/internal/lease"
 	"queen.internal/services/deliver/internal/ready"
+	"queen.internal/services/deliver/internal/segments"
 	"queen.internal/services/deliver/internal/wait"
 )
 
@@ -22,6 +23,9 @@ type Counters struct {
 	Leaps        prometheus.Counter     // of the database's clock
 	Returned     *prometheus.CounterVec // leased partitions given back by label reason
 	Transactions *prometheus.CounterVec // by label outcome
+	Commits      prometheus.Counter     // shared by acks and claims
+	Shared       *prometheus.CounterVec // acks and claims in them by label kind
+	Segments     *prometheus.CounterVec // looked for in memory by label result
 }
 
 // NewCounters returns counters that r tells of.
@@ -49,7 +53,16 @@ func NewCounters(r prometheus.Registerer) *Counters {
 	c.Transactions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "queen_transactions_total", Help: "Transactions, by what became of them.",
 	}, []string{"outcome"})
-	r.MustRegister(c.Claims, c.Acks, c.Delivered, c.Unopened, c.Leaps, c.Returned, c.Transactions)
+	c.Commits = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "queen_shared_commits_total", Help: "Commits that acks and claims shared.",
+	})
+	c.Shared = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "queen_shared_calls_total", Help: "Acks and claims that shared a commit; refused are those that had to be made again, one by one.",
+	}, []string{"kind"})
+	c.Segments = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "queen_segment_cache_lookups_total", Help: "Segments that pops needed, by whether they were in memory.",
+	}, []string{"result"})
+	r.MustRegister(c.Claims, c.Acks, c.Delivered, c.Unopened, c.Leaps, c.Returned, c.Transactions, c.Commits, c.Shared, c.Segments)
 	return c
 }
 
@@ -63,7 +76,7 @@ func (c *Counters) Leapt(logger *slog.Logger) func(lease.Leap) {
 }
 
 // Watch registers with r what is read at scrape time; pools are by lane.
-func Watch(r prometheus.Registerer, lot *wait.Lot, index *ready.Index, leases *lease.Registry, pools map[string]*pg.Pool) {
+func Watch(r prometheus.Registerer, lot *wait.Lot, index *ready.Index, leases *lease.Registry, recent *segments.Reader, pools map[string]*pg.Pool) {
 	gauge := func(name, help string, labels prometheus.Labels, read func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, read))
 	}
@@ -71,6 +84,14 @@ func Watch(r prometheus.Registerer, lot *wait.Lot, index *ready.Index, leases *l
 	gauge("queen_lease_registry_leases", "Leases whose cursors this process knows.", nil, func() float64 {
 		n, _ := leases.Size()
 		return float64(n)
+	})
+	gauge("queen_segment_cache_segments", "Segments in memory.", nil, func() float64 {
+		n, _ := recent.Size()
+		return float64(n)
+	})
+	gauge("queen_segment_cache_bytes", "Bytes of the segments in memory, decoded.", nil, func() float64 {
+		_, bytes := recent.Size()
+		return float64(bytes)
 	})
 	r.MustRegister(rings{index})
 	for lane, pool := range pools {

@@ -10,6 +10,7 @@ import (
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/wire"
+	"queen.internal/services/deliver/internal/lease"
 	"queen.internal/services/deliver/internal/ready"
 	"queen.internal/services/deliver/internal/wait"
 )
@@ -61,6 +62,7 @@ type call struct {
 
 	keys    []group.LeaseKey
 	unread  []group.LeaseKey // leased, but their messages could not be read
+	spans   []lease.Span     // leased and read
 	expires time.Time        // own time at which the last of the leases ends
 }
 
@@ -84,7 +86,7 @@ func (e *Engine) begin(req *Request) *call {
 // end registers what was leased, and gives back what could not be read. It comes before the answer, so whoever knows the
 // lease finds it.
 func (c *call) end(ctx context.Context) {
-	c.o.Leases.Put(c.req.Tenant, c.lease, c.keys, c.expires)
+	c.o.Leases.Put(c.req.Tenant, c.lease, c.req.Query.Group, c.keys, c.spans, c.expires)
 	if len(c.unread) > 0 {
 		c.o.Returns.Unread(ctx, c.req.Tenant, c.lease, c.unread)
 	}

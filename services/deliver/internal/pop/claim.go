@@ -2,14 +2,16 @@ package pop
 
 import (
 	"context"
-	"fmt"
-	"time"
 
+	"github.com/google/uuid"
+
+	"queen.internal/pkg/queue"
 	"queen.internal/pkg/seal"
 	"queen.internal/pkg/store/group"
-	"queen.internal/pkg/store/log"
 	"queen.internal/pkg/wire"
+	"queen.internal/services/deliver/internal/lease"
 	"queen.internal/services/deliver/internal/ready"
+	"queen.internal/services/deliver/internal/segments"
 )
 
 // claimRing claims what was taken from a ring, gives it back with the verdicts, and delivers what was leased.
@@ -27,8 +29,7 @@ func (c *call) claimRing(ctx context.Context, ring *ready.Ring, t ready.Taking) 
 // claim makes one claim within what is left of the budget, and notes what it leased. The clock of its result is the one
 // that the verdicts go by.
 func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []int64) (group.ClaimResult, error) {
-	sent, clockCap := time.Now(), c.o.Clock.Cap()
-	result, err := c.o.Groups.Claim(ctx, group.ClaimRequest{
+	result, err := c.o.Commits.Claim(ctx, c.req.Tenant, &group.ClaimRequest{
 		Subscription:  subscription,
 		Partitions:    partitions,
 		Lease:         c.lease,
@@ -38,7 +39,6 @@ func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []i
 		MaxBytes:      c.bytes,
 		AtLeastOne:    !c.delivers(),
 		AutoAck:       c.req.Query.AutoAck,
-		ClockCap:      clockCap,
 	})
 	if err != nil {
 		c.verdicts[0].Inc()
@@ -50,11 +50,6 @@ func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []i
 	if len(result.Claims) == 0 {
 		c.bytes = 0 // the next message is larger than what is left
 	}
-	received, reading := time.Now(), result.Clock
-	c.o.Clock.Observe(reading, sent, received)
-	if !clockCap.IsZero() && clockCap.Before(reading) {
-		result.Clock = clockCap // what the claim has compared with; how long to wait follows from it
-	}
 	for i := range result.Claims {
 		claim := &result.Claims[i]
 		c.verdicts[claim.Verdict].Inc()
@@ -63,37 +58,38 @@ func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []i
 		}
 		leased := claim.Verdict == group.Took && !c.req.Query.AutoAck
 		if leased || claim.Verdict == group.Leased {
-			c.o.Clock.Granted(claim.Until.Sub(reading))
+			c.o.Clock.Granted(claim.Until.Sub(result.Reading))
 		}
 		if leased {
 			c.keys = append(c.keys, group.LeaseKey{Partition: claim.PartitionID, Subscription: subscription.ID})
-			if expires := received.Add(claim.Until.Sub(result.Clock)); expires.After(c.expires) {
+			if expires := result.Received.Add(claim.Until.Sub(result.Clock)); expires.After(c.expires) {
 				c.expires = expires
 			}
 		}
 	}
-	return result, nil
+	return result.ClaimResult, nil
 }
 
 // deliver reads the spans that were taken and adds their messages to the answer. When they cannot be read they are given
 // back at the end of the call. A segment that cannot be decoded keeps its lease: the next pop would fare no better.
 func (c *call) deliver(ctx context.Context, claims []group.Claim) error {
-	var spans []log.Span
+	var spans []segments.Span
 	var took []*group.Claim
 	for i := range claims {
 		if claim := &claims[i]; claim.Verdict == group.Took {
 			took = append(took, claim)
-			spans = append(spans, log.Span{Partition: claim.PartitionID, First: claim.First, Last: claim.Last})
+			spans = append(spans, segments.Span{Partition: claim.PartitionID, Segments: claim.Segments})
 		}
 	}
 	if len(spans) == 0 {
 		return nil
 	}
-	read, err := c.o.Log.Read(ctx, spans)
-	if err != nil {
-		if !c.req.Query.AutoAck {
-			c.unread = append(c.unread, c.keys[len(c.keys)-len(spans):]...) // of the claim just made
-		}
+	keys := c.keys
+	if !c.req.Query.AutoAck {
+		keys = c.keys[len(c.keys)-len(spans):] // of the claim just made
+	}
+	if err := c.o.Segments.Read(ctx, c.req.Tenant, spans); err != nil {
+		c.unread = append(c.unread, keys...)
 		return err
 	}
 	if c.out == nil {
@@ -105,36 +101,43 @@ func (c *call) deliver(ctx context.Context, claims []group.Claim) error {
 	for i, claim := range took {
 		c.partitions--
 		c.batch -= int(claim.Last - claim.First + 1)
+		if spans[i].Err != nil {
+			return spans[i].Err
+		}
 		c.out.Partition(claim.PartitionUUID, claim.PartitionName, claim.Attempt)
-		for j := range read[i] {
-			if err := c.add(claim, &read[i][j]); err != nil {
-				return err
-			}
+		var hashes []uuid.UUID
+		if len(keys) > 0 {
+			hashes = make([]uuid.UUID, 0, claim.Last-claim.First+1)
+		}
+		for _, s := range spans[i].Found {
+			hashes = c.add(claim, s, hashes)
+		}
+		if len(keys) > 0 && len(hashes) == int(claim.Last-claim.First+1) {
+			c.spans = append(c.spans, lease.Span{Cursor: keys[i], Partition: claim.PartitionUUID, First: claim.First, Hashes: hashes})
 		}
 	}
 	return nil
 }
 
-// add adds what a segment holds of a claimed span.
-func (c *call) add(claim *group.Claim, segment *log.Segment) error {
-	messages, err := segment.Messages()
-	if err != nil {
-		return fmt.Errorf("decode segment %d of partition %s: %w", segment.Base, claim.PartitionUUID, err)
-	}
-	first := max(claim.First-segment.Base, 0)
-	last := min(claim.Last-segment.Base, int64(len(messages))-1)
-	c.bytes -= segment.RawBytes
+// add adds what a segment holds of a claimed span, and the transaction hashes of these messages to those before.
+func (c *call) add(claim *group.Claim, s *segments.Segment, hashes []uuid.UUID) []uuid.UUID {
+	first := max(claim.First-s.Base, 0)
+	last := min(claim.Last-s.Base, int64(len(s.Messages))-1)
+	c.bytes -= s.RawBytes
 	for i := first; i <= last; i++ {
-		m := &messages[i]
+		m := &s.Messages[i]
 		payload, outcome := c.o.Keys.Open(m.Payload)
 		if outcome == seal.Unopened {
 			c.o.Unopened.Inc()
 		}
 		c.out.Message(&wire.PopMessage{
 			ID: m.ID, TransactionID: m.TransactionID, TraceID: m.TraceID, ProducerSub: m.ProducerSub,
-			Payload: payload, CreatedAt: segment.CreatedAt,
+			Payload: payload, CreatedAt: s.CreatedAt,
 		})
+		if !c.req.Query.AutoAck {
+			hashes = append(hashes, queue.TransactionHash(m.TransactionID))
+		}
 	}
 	c.o.Delivered.Add(float64(max(last-first+1, 0)))
-	return nil
+	return hashes
 }

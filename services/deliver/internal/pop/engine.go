@@ -13,11 +13,12 @@ import (
 
 	"queen.internal/pkg/seal"
 	"queen.internal/pkg/store/group"
-	"queen.internal/pkg/store/log"
 	"queen.internal/pkg/wire"
+	"queen.internal/services/deliver/internal/commit"
 	"queen.internal/services/deliver/internal/giveback"
 	"queen.internal/services/deliver/internal/lease"
 	"queen.internal/services/deliver/internal/ready"
+	"queen.internal/services/deliver/internal/segments"
 	"queen.internal/services/deliver/internal/wait"
 )
 
@@ -26,15 +27,16 @@ const MaxBytes = 16 << 20
 
 // Options are what an Engine works with.
 type Options struct {
-	Groups  *group.Store
-	Log     *log.Store
-	Index   *ready.Index
-	Clock   *lease.Clock
-	Leases  *lease.Registry
-	Logger  *slog.Logger
-	Timeout time.Duration // of one claim and the read that follows it
-	Returns *giveback.Giver
-	Keys    *seal.Keys // open sealed payloads; what they do not open is delivered as it is
+	Groups   *group.Store
+	Commits  *commit.Committer
+	Segments *segments.Reader
+	Index    *ready.Index
+	Clock    *lease.Clock
+	Leases   *lease.Registry
+	Logger   *slog.Logger
+	Timeout  time.Duration // of one claim and the read that follows it
+	Returns  *giveback.Giver
+	Keys     *seal.Keys // open sealed payloads; what they do not open is delivered as it is
 
 	Claims    *prometheus.CounterVec // by label verdict; see Verdicts
 	Delivered prometheus.Counter     // messages
