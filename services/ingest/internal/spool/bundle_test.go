@@ -1,10 +1,12 @@
 package spool
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/google/uuid"
@@ -69,16 +71,30 @@ func (b *bundle) adopt(t testing.TB) *Spool {
 	if err != nil || len(names) != 1 {
 		t.Fatalf("%v %v", names, err)
 	}
-	s, err := b.folder.Adopt(names[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := b.claim(t, names[0])
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return s
+}
+
+// claim adopts a spool whose owner is dead. Another test of this program may be starting a process, which has all locks of
+// ours from its fork to its exec.
+func (b *bundle) claim(t testing.TB, name Name) *Spool {
+	t.Helper()
+	for {
+		s, err := b.folder.Adopt(name)
+		if errors.Is(err, ErrAlive) && t.Context().Err() == nil {
+			runtime.Gosched()
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
 }
 
 // die ends a spool as the death of its process does: nothing more is written and the lock is gone.

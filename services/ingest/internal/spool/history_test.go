@@ -81,10 +81,7 @@ func TestHistoriesOfWritesFaultsAndCrashes(t *testing.T) {
 						rt.Fatal(err)
 					}
 				}
-				old, err := b.folder.Adopt(s.name)
-				if err != nil {
-					rt.Fatal(err)
-				}
+				old := b.claim(t, s.name)
 				// What was settled is gone or comes again; everything else comes, in order.
 				got := drain(t, old)
 				want := slices.Concat(unsettled, answered)
@@ -99,6 +96,7 @@ func TestHistoriesOfWritesFaultsAndCrashes(t *testing.T) {
 				if err := old.Remove(); err != nil {
 					rt.Fatal(err)
 				}
+				var err error
 				if s, err = b.folder.Create(); err != nil {
 					rt.Fatal(err)
 				}

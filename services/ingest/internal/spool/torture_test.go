@@ -19,10 +19,7 @@ import (
 // recovered are the records that an adopter finds, and what it says of the damage.
 func (b *bundle) recovered(t testing.TB, s *Spool) ([]string, Damage) {
 	t.Helper()
-	a, err := b.folder.Adopt(s.name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := b.claim(t, s.name)
 	texts := drain(t, a)
 	damage := a.Damage()
 	emptied(t, a)
@@ -35,10 +32,7 @@ func (b *bundle) recovered(t testing.TB, s *Spool) ([]string, Damage) {
 // looked reads what an adopter finds, and leaves it there.
 func (b *bundle) looked(t testing.TB, s *Spool) ([]string, Damage) {
 	t.Helper()
-	a, err := b.folder.Adopt(s.name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := b.claim(t, s.name)
 	texts := drain(t, a)
 	damage := a.Damage()
 	if err := a.Close(); err != nil {
@@ -180,10 +174,7 @@ func TestFilesThatWereMixedUp(t *testing.T) {
 			if err := tc.mix(c.files(t, s)); err != nil {
 				t.Fatal(err)
 			}
-			a, err := c.folder.Adopt(s.name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := c.claim(t, s.name)
 			got := drain(t, a)
 			if diff := cmp.Diff(tc.want, got); diff != "" || a.Damage() != tc.lost {
 				t.Error(a.Damage(), diff)
