@@ -104,7 +104,6 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		return nil, err
 	}
 	p.schema = schema.NewKeeper(schema.Broker(), p.lanes.Probes, bool(s.ApplySchema), logging.For(env.Logger, "schema"))
-
 	p.mesh, err = mesh.New(mesh.Options{
 		Settings: s.Mesh, Role: string(route.Deliver), Version: env.Version, Host: s.BindAddr, PoolSize: int(s.PoolSize),
 		Fingerprint: p.schema.Fingerprint, Timeline: lineage.Timeline, Logger: env.Logger, Registerer: p.metrics.Registerer(),
