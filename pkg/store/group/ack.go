@@ -112,7 +112,7 @@ func (s *Store) Ack(ctx context.Context, tenant uuid.UUID, groupName string, clo
 					again = append(again, g)
 					continue
 				}
-				a.AckResult = AckResult{Outcome: DeadLetterLost, SubscriptionID: a.SubscriptionID, PartitionID: a.PartitionID}
+				a.AckResult = AckResult{Outcome: DeadLetterLost, SubscriptionID: a.SubscriptionID, PartitionID: a.PartitionID, Last: a.Last}
 			}
 			results[g.place] = a.AckResult
 		}
