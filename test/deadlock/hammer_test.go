@@ -108,6 +108,8 @@ var steps = []struct {
 	do     func(worker) error
 }{
 	{"append", 8, worker.append},
+	{"replay a spool", 3, worker.replaySpool},
+	{"forget a spool", 1, worker.forgetSpool},
 	{"claim", 10, worker.claim},
 	{"ack", 10, worker.ack},
 	{"consume", 10, worker.consume},

@@ -53,6 +53,31 @@ func (w worker) append() error {
 	return err
 }
 
+// spools are few, so that replays of the same one meet.
+var spools = []uuid.UUID{{15: 1}, {15: 2}}
+
+// replaySpool appends what lay in a spool, of which others replay or forget the same.
+func (w worker) replaySpool() error {
+	runs, _, err := w.runs()
+	if err != nil {
+		return err
+	}
+	if _, err := w.log.Waiting(w.Context(), []log.Queue{{Tenant: tenant, Name: "q0"}}, []time.Duration{time.Second}); err != nil {
+		return err
+	}
+	var targets []log.Target
+	for _, run := range runs {
+		first := time.Now().UnixNano() // later than what is noted already, mostly
+		targets = append(targets, log.Target{Partition: run.Partition, First: first, Last: first + 5})
+	}
+	_, err = w.log.AppendSpooled(w.Context(), spools[w.IntN(len(spools))], targets, runs, w.oneIn(4))
+	return err
+}
+
+func (w worker) forgetSpool() error {
+	return w.log.ForgetSpool(w.Context(), spools[w.IntN(len(spools))])
+}
+
 // request is a claim of what a group may find in a queue, in any order.
 func (w worker) request(queueName, groupName string, lease uuid.UUID) (*group.ClaimRequest, error) {
 	sub, err := w.contact(queueName, groupName, all)
