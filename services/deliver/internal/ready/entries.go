@@ -21,6 +21,7 @@ type entry struct {
 	state    state
 	marked   bool      // there was news since it was taken
 	deferred bool      // while later: a delay or a window hides it, no lease does
+	sighted  bool      // a search has seen work behind the lease since it was taken
 	held     bool      // while later: a peer goes first, no lease is known
 	alone    bool      // while queued: no other may be taken with it
 	tried    time.Time // when its last claim began
@@ -102,7 +103,7 @@ func (e *entries) takeUpTo(n int, now time.Time) []int64 {
 		first := e.queue.popFront()
 		ids = append(ids, first.id)
 		alone := first.alone
-		first.state, first.marked, first.alone, first.tried = taken, false, false, now
+		first.state, first.marked, first.sighted, first.alone, first.tried = taken, false, false, false, now
 		e.taken++
 		if alone {
 			break

@@ -33,7 +33,7 @@ func (r *Ring) Drained(partition, committed int64) {
 		case n == nil:
 		case n.state == taken:
 			n.marked = true // the claim may have met the lease
-		case n.offset > committed:
+		case n.offset > committed || n.sighted: // what a search saw may be younger than what the ack saw
 			r.free(partition, n, committed, r.goesFirst(partition))
 		case n.state == later:
 			r.entries.drop(n)

@@ -117,6 +117,7 @@ func (r *Ring) offer(q *question, backstop bool) (stuck int64, fit bool) {
 		case n.state == taken:
 			n.marked = true // by a lease as well: the claim under way may have looked when there was nothing to lease yet
 		case !c.Until.IsZero():
+			n.sighted = true
 			if n.state == later && !n.deferred && (n.held || due.Before(n.due)) && n.tried.Before(q.asked) {
 				r.entries.reschedule(n, due)
 			}

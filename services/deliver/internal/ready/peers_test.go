@@ -439,3 +439,26 @@ func TestPace_GivesOthersTheTimeOfTwoClaims(t *testing.T) {
 		t.Errorf("a claim that hung gives %s", p.pause())
 	}
 }
+
+// A push that commits while an ack is under way may be seen by a search and not by the ack, and the search is gone on from.
+func TestPeers_WhatASearchSawBehindALeaseIsNotDrained(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase(1, 0)
+		db.push(1)
+		s := play(t, db, 100, never)
+		defer s.stop()
+		r := s.ring(t)
+		taking := r.Take(1)
+		r.Return(taking, db.claim(taking, time.Hour), false)
+		time.Sleep(time.Millisecond)
+		db.push(1) // nobody says so
+		if err := r.Search(t.Context(), r.Ticket()); err != nil {
+			t.Fatal(err)
+		}
+		s.index.Drained(1, 1, 0)
+		if r.Queued() != 1 {
+			t.Error("the partition is forgotten")
+		}
+	})
+}
