@@ -65,9 +65,7 @@ func (c *checker) sortOut() {
 	for i := range c.Pops {
 		if pop := &c.Pops[i]; !pop.Lost {
 			for _, span := range pop.Spans {
-				for _, claimed := range c.claims(pop, span) {
-					c.addGrant(pop, claimed, extends[pop.Lease])
-				}
+				c.addGrant(pop, span, extends[pop.Lease])
 			}
 		}
 	}
@@ -94,21 +92,6 @@ func (c *checker) sortOut() {
 	}
 }
 
-// claims are the claims that a span came from. A pop that consumes at once may come to a partition again, after another
-// did, and goes on behind what that one got; nothing in the answer parts the two.
-func (c *checker) claims(pop *Pop, span Span) (parts []Span) {
-	begin := 0
-	for i := 1; pop.AutoAck && i < len(span.IDs); i++ {
-		before, known := c.at[span.Partition][span.IDs[i-1]]
-		offset, stored := c.at[span.Partition][span.IDs[i]]
-		if known && stored && offset > before+1 {
-			parts = append(parts, Span{Partition: span.Partition, Attempt: span.Attempt, IDs: span.IDs[begin:i]})
-			begin = i
-		}
-	}
-	return append(parts, Span{Partition: span.Partition, Attempt: span.Attempt, IDs: span.IDs[begin:]})
-}
-
 // addGrant notes what a pop got of a partition, and how long its lease lasts if nobody ends it.
 func (c *checker) addGrant(pop *Pop, span Span, extends []*Extend) {
 	if len(span.IDs) == 0 {
@@ -118,8 +101,8 @@ func (c *checker) addGrant(pop *Pop, span Span, extends []*Extend) {
 	first, stored := c.at[span.Partition][span.IDs[0]]
 	for i, id := range span.IDs {
 		if offset, known := c.at[span.Partition][id]; !known || !stored || offset != first+i {
-			c.report(RuleSpan, "%v %s: message %d of the pop at %v is %s, at offset %d (stored: %v), and the first is at %d",
-				span.Partition, pop.Group, i, pop.Begin, id, offset, known, first)
+			c.report(RuleSpan, "%v %s: message %d of %d of the pop from %v to %v is %s, at offset %d (stored: %v), and the first is at %d",
+				span.Partition, pop.Group, i, len(span.IDs), pop.Begin, pop.End, id, offset, known, first)
 			return
 		}
 	}

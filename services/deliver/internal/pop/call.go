@@ -60,6 +60,7 @@ type call struct {
 	partitions int // that may still be claimed
 	bytes      int // of payload that may still be delivered
 
+	claimed []int64 // partitions that spans were taken of
 	keys    []group.LeaseKey
 	unread  []group.LeaseKey // leased, but their messages could not be read
 	spans   []lease.Span     // leased and read
@@ -127,7 +128,7 @@ func (c *call) drain(ctx context.Context, ring *ready.Ring, ticket uint64, searc
 		}
 	}
 	for c.wants() && ctx.Err() == nil && tally.hidden < hiddenRounds {
-		if t := ring.Take(c.width(ring.Queued(), tally.rounds)); len(t.Partitions) > 0 {
+		if t := ring.Take(c.width(ring.Queued(), tally.rounds), c.claimed); len(t.Partitions) > 0 {
 			claims, err := c.claimRing(ctx, ring, t)
 			if err != nil {
 				return err

@@ -56,6 +56,9 @@ func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []i
 		if claim.Alone {
 			c.batch = 0 // deliver subtracts from it: no claim may follow
 		}
+		if claim.Verdict == group.Took {
+			c.claimed = append(c.claimed, claim.PartitionID)
+		}
 		leased := claim.Verdict == group.Took && !c.req.Query.AutoAck
 		if leased || claim.Verdict == group.Leased {
 			c.o.Clock.Granted(claim.Until.Sub(result.Reading))

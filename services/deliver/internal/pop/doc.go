@@ -9,6 +9,9 @@
 // not search then, since the ring is searched once for all its polls. A call that leaves candidates behind wakes the
 // next poll. Where the queue asks for it, a long poll that would get less than its batch is held first, once.
 //
+// A call claims no partition twice. With autoAck there may be more of one already, or a call may have taken so long that the
+// first of its leases has ended: then what is left there is for the next pop.
+//
 // On a queue with a delivery limit, a message that was delivered before ends the call it is in: nothing joins it.
 //
 // # When something fails

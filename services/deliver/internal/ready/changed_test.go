@@ -28,7 +28,7 @@ func TestChanged_WakesThePollsOfAGroupThatWasMadeAnew(t *testing.T) {
 				if got := <-poll; got != wait.Woken {
 					t.Fatalf("the poll ends with %v", got)
 				}
-				if got := r.Take(1); got.Subscription.ID != 2 || !cmp.Equal(got.Partitions, []int64{7}) {
+				if got := r.Take(1, nil); got.Subscription.ID != 2 || !cmp.Equal(got.Partitions, []int64{7}) {
 					t.Errorf("took %+v", got)
 				}
 			})
@@ -47,12 +47,12 @@ func TestChanged_IsNoNewsForOthers(t *testing.T) {
 		pin := s.index.Pin(orders.Tenant, orders.Queue, "p", orders.Group)
 		defer s.index.Unpin(pin)
 		pinned := parked(t, pin.Spot())
-		before := db.searches
+		before := db.searches.Load()
 		s.index.Changed(orders.Tenant, orders.Queue, "another")
 		s.index.Changed(orders.Tenant, "another", "")
 		s.index.Changed(queue.NewID(), orders.Queue, "")
 		time.Sleep(time.Second)
-		if db.searches != before || len(poll)+len(pinned) > 0 {
+		if db.searches.Load() != before || len(poll)+len(pinned) > 0 {
 			t.Error("others looked for work")
 		}
 		s.index.Changed(orders.Tenant, orders.Queue, "")
@@ -73,13 +73,13 @@ func TestChanged_MakesNoContactInTheNameOfNobody(t *testing.T) {
 		defer s.stop()
 		r := s.ring(t)
 		s.index.Release(r) // its last pop is over
-		before := db.subscribes
+		before := db.subscribes.Load()
 		s.index.Changed(orders.Tenant, orders.Queue, orders.Group)
 		time.Sleep(time.Second)
-		if db.subscribes != before {
+		if db.subscribes.Load() != before {
 			t.Error("a group that nobody pops with was registered")
 		}
-		if s.ring(t); db.subscribes == before {
+		if s.ring(t); db.subscribes.Load() == before {
 			t.Error("the next pop has not made sure of its subscription")
 		}
 	})

@@ -96,13 +96,21 @@ func (e *entries) evict() bool {
 	return true
 }
 
-// takeUpTo takes n queued entries, of which there must be so many, from the front; fewer when one must be alone.
-func (e *entries) takeUpTo(n int, now time.Time) []int64 {
-	ids := make([]int64, 0, n)
-	for len(ids) < n && (len(ids) == 0 || !e.queue.front.alone) {
-		first := e.queue.popFront()
-		ids = append(ids, first.id)
+// takeUpTo takes up to n queued entries from the front, fewer when one must be alone, and none of those excepted.
+func (e *entries) takeUpTo(n int, except []int64, now time.Time) []int64 {
+	ids := make([]int64, 0, min(n, e.queue.length))
+	for next := e.queue.front; next != nil && len(ids) < n; {
+		first := next
+		next = first.after
+		if slices.Contains(except, first.id) {
+			continue
+		}
 		alone := first.alone
+		if alone && len(ids) > 0 {
+			break
+		}
+		e.queue.remove(first)
+		ids = append(ids, first.id)
 		first.state, first.marked, first.sighted, first.alone, first.tried = taken, false, false, false, now
 		e.taken++
 		if alone {

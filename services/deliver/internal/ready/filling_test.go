@@ -22,7 +22,7 @@ func TestTake_WhatMustBeAloneComesFirstAndAlone(t *testing.T) {
 		s := play(t, db, 100, never)
 		defer s.stop()
 		r := s.ring(t)
-		taking := r.Take(3)
+		taking := r.Take(3, nil)
 		result := group.ClaimResult{Clock: time.Now()}
 		for _, id := range taking.Partitions {
 			verdict := group.Took
@@ -32,12 +32,12 @@ func TestTake_WhatMustBeAloneComesFirstAndAlone(t *testing.T) {
 			result.Claims = append(result.Claims, group.Claim{PartitionID: id, Verdict: verdict, Until: time.Now().Add(time.Hour)})
 		}
 		r.Return(taking, result, false)
-		first := r.Take(3)
+		first := r.Take(3, nil)
 		if diff := cmp.Diff([]int64{2}, first.Partitions); diff != "" {
 			t.Error(diff)
 		}
 		returned(r, first, group.Empty, 0)
-		if diff := cmp.Diff([]int64{4}, r.Take(3).Partitions); diff != "" {
+		if diff := cmp.Diff([]int64{4}, r.Take(3, nil).Partitions); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -52,7 +52,7 @@ func TestTake_EndsBeforeWhatMustBeAlone(t *testing.T) {
 		s := play(t, db, 100, never)
 		defer s.stop()
 		r := s.ring(t)
-		one, two := r.Take(1), r.Take(1)
+		one, two := r.Take(1, nil), r.Take(1, nil)
 		returned(r, two, group.Alone, 0)
 		returned(r, one, group.Gone, 0)
 		db.push(3)
@@ -60,7 +60,7 @@ func TestTake_EndsBeforeWhatMustBeAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		var takings [][]int64
-		for taking := r.Take(5); len(taking.Partitions) > 0; taking = r.Take(5) {
+		for taking := r.Take(5, nil); len(taking.Partitions) > 0; taking = r.Take(5, nil) {
 			takings = append(takings, taking.Partitions)
 		}
 		if diff := cmp.Diff([][]int64{{2}, {1, 3}}, takings); diff != "" {
@@ -77,12 +77,12 @@ func TestReturn_AHeadThatCannotBeFiledRests(t *testing.T) {
 		s := play(t, db, 100, never)
 		defer s.stop()
 		r := s.ring(t)
-		returned(r, r.Take(1), group.Exhausted, 0)
-		if taking := r.Take(1); len(taking.Partitions) != 0 {
+		returned(r, r.Take(1, nil), group.Exhausted, 0)
+		if taking := r.Take(1, nil); len(taking.Partitions) != 0 {
 			t.Errorf("offered at once: %v", taking.Partitions)
 		}
 		time.Sleep(failedPause) // of the bubble's clock
-		if taking := r.Take(1); len(taking.Partitions) != 1 {
+		if taking := r.Take(1, nil); len(taking.Partitions) != 1 {
 			t.Error("never offered again")
 		}
 	})
@@ -115,7 +115,7 @@ func TestFilling_AsksRarelyWhatTheQueueWants(t *testing.T) {
 		db.minWait = time.Hour
 		ask(time.Hour, 3)
 		time.Sleep(time.Minute)
-		db.fail = errors.New("away")
+		db.with(func() { db.fail = errors.New("away") })
 		if _, err := f.MinWait(t.Context()); !errors.Is(err, db.fail) {
 			t.Error(err)
 		}

@@ -30,7 +30,7 @@ func TestRecheck_WakesForWhatWasLeft(t *testing.T) {
 		if err := r.Search(t.Context(), r.Ticket()); err != nil {
 			t.Fatal(err)
 		}
-		returned(r, r.Take(1), group.Deferred, time.Hour) // a pop gives up after this one
+		returned(r, r.Take(1, nil), group.Deferred, time.Hour) // a pop gives up after this one
 		poll := parked(t, r.Spot())
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -45,12 +45,12 @@ func TestChanged_HasHiddenPartitionsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, hide := range map[string]func(r *Ring, change func()){
 		"rests": func(r *Ring, change func()) {
-			returned(r, r.Take(1), group.Deferred, time.Hour)
+			returned(r, r.Take(1, nil), group.Deferred, time.Hour)
 			time.Sleep(time.Millisecond)
 			change()
 		},
 		"is being tried": func(r *Ring, change func()) {
-			taking := r.Take(1)
+			taking := r.Take(1, nil)
 			time.Sleep(time.Millisecond)
 			change()
 			returned(r, taking, group.Deferred, time.Hour)
@@ -92,28 +92,26 @@ func TestSearch_EndsWhileCursorsAreMoved(t *testing.T) {
 		db.at(3 * walkLimit).messages = 1
 		s := play(t, db, 100, never)
 		defer s.stop()
-		db.hold = func() {
-			db.mu.Lock()
-			defer db.mu.Unlock()
-			if db.searches < 20 {
-				db.moves++ // a seek turns its pages as fast as the walk
+		db.with(func() {
+			db.hold = func() {
+				if db.searches.Load() < 20 {
+					db.with(func() { db.moves++ }) // a seek turns its pages as fast as the walk
+				}
 			}
-		}
+		})
 		r := s.index.Ring(orders, all)
 		if err := r.Search(t.Context(), r.Ticket()); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.Take(1).Partitions; !cmp.Equal(got, []int64{3 * walkLimit}) {
+		if got := r.Take(1, nil).Partitions; !cmp.Equal(got, []int64{3 * walkLimit}) {
 			t.Errorf("found %v", got)
 		}
-		if db.searches > 6 {
-			t.Errorf("%d pages were walked", db.searches)
+		if db.searches.Load() > 6 {
+			t.Errorf("%d pages were walked", db.searches.Load())
 		}
-		db.hold = nil // the seek is done, and its last page was missed by the walk
+		db.with(func() { db.hold = nil }) // the seek is done, and its last page was missed by the walk
 		db.at(7).messages = 1
-		db.mu.Lock()
-		db.moves++
-		db.mu.Unlock()
+		db.with(func() { db.moves++ })
 		time.Sleep(time.Hour)
 		if got := s.drained(t, r); !slices.Contains(got, 7) {
 			t.Errorf("found %v after the cursors were moved", got)
@@ -137,11 +135,11 @@ func TestMissed_HasARingSearchedWhoseOnlyPollIsAboutToPark(t *testing.T) {
 			t.Error("a poll would sleep beside work that was missed")
 		}
 		s.index.Release(r)
-		before := db.searches
+		before := db.searches.Load()
 		s.index.Missed(func(uuid.UUID, string) bool { return true })
 		time.Sleep(missedJitter)
 		synctest.Wait()
-		if db.searches != before {
+		if db.searches.Load() != before {
 			t.Error("a ring that nobody uses is searched")
 		}
 	})

@@ -59,7 +59,7 @@ func TestGone_APopOfTheQueueDoesNotShareALook(t *testing.T) {
 		r := s.ring(t)
 		ticket := r.Ticket()
 		release := make(chan struct{})
-		db.hold = func() { <-release }
+		db.with(func() { db.hold = func() { <-release } })
 		ends := make(chan error, 2)
 		go func() { ends <- r.Look(t.Context(), ticket) }()
 		synctest.Wait()
@@ -109,7 +109,7 @@ func TestGone_AParkedPollGetsAllOfTheNextQueue(t *testing.T) {
 					s.index.Wake(orders.Tenant, orders.Queue, 7, 0)
 				}
 				<-poll
-				if got := r.Take(1); got.Subscription.ID != 2 || !cmp.Equal(got.Partitions, []int64{7}) {
+				if got := r.Take(1, nil); got.Subscription.ID != 2 || !cmp.Equal(got.Partitions, []int64{7}) {
 					t.Errorf("took %+v", got)
 				}
 				if diff := cmp.Diff(test.want, db.start); diff != "" {

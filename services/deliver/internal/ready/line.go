@@ -43,12 +43,3 @@ func (l *line) remove(n *entry) {
 	n.before, n.after = nil, nil
 	l.length--
 }
-
-// popFront takes the first; nil when there is none.
-func (l *line) popFront() *entry {
-	n := l.front
-	if n != nil {
-		l.remove(n)
-	}
-	return n
-}

@@ -34,16 +34,16 @@ type database struct {
 	subscription int64       // 0: there is no queue
 	start        group.Start // of the last contact that would have registered the group
 	partitions   map[int64]*partition
-	searches     int
-	subscribes   int
+	searches     atomic.Int64
+	subscribes   atomic.Int64
 	queues       []string
 	minWait      time.Duration
 	estimates    int
 	fail         error
-	hold         func() // when set, a search calls it before it looks
-	walked       int    // partitions, by all searches
-	claims, vain int    // claims, and those of them that took nothing
-	hesitates    int    // how many halves of a call a push takes from its clock to its commit
+	hold         func()       // when set, a search calls it before it looks
+	walked       atomic.Int64 // partitions, by all searches
+	claims, vain int          // claims, and those of them that took nothing
+	hesitates    int          // how many halves of a call a push takes from its clock to its commit
 	moves        int64
 	sweep        time.Duration
 	skew         time.Duration      // of the clock
@@ -66,6 +66,13 @@ func newDatabase(seed uint64, slow time.Duration) *database {
 	return &database{
 		random: rand.New(rand.NewPCG(seed, 1)), slow: slow, subscription: 1, partitions: map[int64]*partition{}, open: map[int64]struct{}{},
 	}
+}
+
+// with changes the database while calls are made of it.
+func (d *database) with(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
 }
 
 // half is one half of a call.
@@ -185,7 +192,7 @@ func (d *database) Subscribe(_ context.Context, _ uuid.UUID, name, _ string, sta
 	d.half()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.subscribes++
+	d.subscribes.Add(1)
 	d.start = start
 	if d.subscription == 0 {
 		d.subscription = 100 // as it creates the queue
@@ -197,7 +204,7 @@ func (d *database) Rejoin(_ context.Context, _ uuid.UUID, name, _ string, start 
 	d.half()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.subscribes++
+	d.subscribes.Add(1)
 	if d.subscription == 0 {
 		return group.Subscription{}, false, d.fail
 	}
@@ -209,8 +216,8 @@ func (d *database) Rejoin(_ context.Context, _ uuid.UUID, name, _ string, start 
 func (d *database) Find(ctx context.Context, searches []group.Search, limit int, _ time.Time) ([]group.Found, group.Snapshot, error) {
 	snapshot := group.Snapshot{Asked: time.Now().Add(d.skew)}
 	d.half()
+	d.searches.Add(1)
 	d.mu.Lock()
-	d.searches++
 	hold := d.hold
 	d.mu.Unlock()
 	if hold != nil {
@@ -259,7 +266,7 @@ func (d *database) find(search *group.Search, limit int) group.Found {
 	slices.SortFunc(walk, func(a, b place) int { return cmp.Or(a.slot.Compare(b.slot), cmp.Compare(a.id, b.id)) })
 	walk = walk[:min(len(walk), limit)]
 	found := group.Found{To: search.From, End: len(walk) < limit, Moves: d.moves}
-	d.walked += len(walk)
+	d.walked.Add(int64(len(walk)))
 	for _, at := range walk {
 		found.To = group.Position{Slot: at.slot, After: at.id}
 		if !d.partitions[at.id].written.Before(search.Since) {
@@ -370,7 +377,7 @@ var orders = Key{Tenant: queue.DefaultTenant, Queue: "orders", Group: "g"}
 func (s *scene) attempt(ctx context.Context, ring *Ring, ticket uint64, search bool, width int, lease time.Duration) int64 {
 	searched, again, settles := !search, 0, 0
 	for {
-		if t := ring.Take(width); len(t.Partitions) > 0 {
+		if t := ring.Take(width, nil); len(t.Partitions) > 0 {
 			result := s.db.claim(t, lease)
 			ring.Return(t, result, false)
 			for _, c := range result.Claims {

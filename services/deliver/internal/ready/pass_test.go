@@ -21,7 +21,7 @@ func (s *scene) drained(t *testing.T, r *Ring) (ids []int64) {
 		if err := r.Search(t.Context(), r.Ticket()); err != nil {
 			t.Fatal(err)
 		}
-		taking := r.Take(1000)
+		taking := r.Take(1000, nil)
 		if len(taking.Partitions) == 0 {
 			return ids
 		}
@@ -61,14 +61,10 @@ func (d *database) lease(id int64, length time.Duration) {
 }
 
 // walks is how many partitions a step has the searches walk.
-func (d *database) walks(step func()) int {
-	d.mu.Lock()
-	before := d.walked
-	d.mu.Unlock()
+func (d *database) walks(step func()) int64 {
+	before := d.walked.Load()
 	step()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.walked - before
+	return d.walked.Load() - before
 }
 
 func TestSearch_WalksOnlyWhatWasWrittenSince(t *testing.T) {
@@ -151,11 +147,11 @@ func TestSearch_KnowsLeasesOfOthersAndSeesThemEnd(t *testing.T) {
 		if err := r.Search(t.Context(), r.Ticket()); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.Take(10).Partitions; !cmp.Equal(got, []int64{1}) {
+		if got := r.Take(10, nil).Partitions; !cmp.Equal(got, []int64{1}) {
 			t.Errorf("after a lease was given back: %v", got)
 		}
 		time.Sleep(30*time.Minute + 2*time.Millisecond)
-		if got := r.Take(10).Partitions; !cmp.Equal(got, []int64{2}) {
+		if got := r.Take(10, nil).Partitions; !cmp.Equal(got, []int64{2}) {
 			t.Errorf("after a lease has expired: %v", got)
 		}
 	})
@@ -173,10 +169,10 @@ func TestSearch_FindsAgainWhatHadNoRoom(t *testing.T) {
 			db.lease(id+1, time.Hour)
 			s.index.Wake(orders.Tenant, orders.Queue, id+1, 0)
 		}
-		returned(r, r.Take(10), group.Leased, time.Hour)
+		returned(r, r.Take(10, nil), group.Leased, time.Hour)
 		db.push(11)
 		s.index.Wake(orders.Tenant, orders.Queue, 11, 0) // takes the place of one
-		returned(r, r.Take(1), group.Empty, 0)
+		returned(r, r.Take(1, nil), group.Empty, 0)
 		db.consume(11)
 		for id := range int64(10) {
 			db.lease(id+1, 0)
@@ -201,7 +197,7 @@ func TestFinder_ManyRingsAskTogether(t *testing.T) {
 			}
 			rings = append(rings, r)
 		}
-		before := db.searches
+		before := db.searches.Load()
 		db.slow = time.Millisecond
 		var asking sync.WaitGroup
 		for _, r := range rings {
@@ -212,7 +208,7 @@ func TestFinder_ManyRingsAskTogether(t *testing.T) {
 			})
 		}
 		asking.Wait()
-		if calls := db.searches - before; calls > 4 {
+		if calls := db.searches.Load() - before; calls > 4 {
 			t.Errorf("%d rings made %d calls", len(rings), calls)
 		}
 	})

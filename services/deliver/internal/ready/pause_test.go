@@ -27,7 +27,7 @@ func TestPause_NewsIsNoReasonToTry(t *testing.T) {
 		s := play(t, db, 100, never)
 		defer s.stop()
 		r := s.ring(t)
-		taking := r.Take(1)
+		taking := r.Take(1, nil)
 		db.pause(true)
 		s.index.Wake(orders.Tenant, orders.Queue, 1, 0) // while it is taken
 		returned(r, taking, group.Paused, 0)
@@ -41,7 +41,7 @@ func TestPause_NewsIsNoReasonToTry(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if got := r.Take(10).Partitions; len(got) != 0 || len(poll) != 0 {
+		if got := r.Take(10, nil).Partitions; len(got) != 0 || len(poll) != 0 {
 			t.Errorf("offers %v, the poll was woken: %v", got, len(poll) > 0)
 		}
 		db.pause(false)
@@ -49,7 +49,7 @@ func TestPause_NewsIsNoReasonToTry(t *testing.T) {
 		if got := <-poll; got != wait.Woken {
 			t.Errorf("the poll ends with %v", got)
 		}
-		if got := r.Take(10).Partitions; len(got) != 10 {
+		if got := r.Take(10, nil).Partitions; len(got) != 10 {
 			t.Errorf("after the pause it offers %v", got)
 		}
 	})
@@ -65,7 +65,7 @@ func TestPause_EndsWithTheFirstSearchThatFindsSomething(t *testing.T) {
 		defer s.stop()
 		r := s.ring(t)
 		db.pause(true)
-		returned(r, r.Take(1), group.Paused, 0)
+		returned(r, r.Take(1, nil), group.Paused, 0)
 		poll := parked(t, r.Spot())
 		time.Sleep(time.Minute)
 		if len(poll) != 0 {
@@ -75,7 +75,7 @@ func TestPause_EndsWithTheFirstSearchThatFindsSomething(t *testing.T) {
 		<-poll
 		db.push(2)
 		s.index.Wake(orders.Tenant, orders.Queue, 2, 0)
-		if got := r.Take(2).Partitions; !cmp.Equal(got, []int64{1, 2}) {
+		if got := r.Take(2, nil).Partitions; !cmp.Equal(got, []int64{1, 2}) {
 			t.Errorf("took %v", got)
 		}
 	})
@@ -90,7 +90,7 @@ func TestPause_ALateVerdictDoesNotOutliveTheResume(t *testing.T) {
 		s := play(t, db, 100, never)
 		defer s.stop()
 		r := s.ring(t)
-		late := r.Take(1)
+		late := r.Take(1, nil)
 		s.index.Changed(orders.Tenant, orders.Queue, "")
 		synctest.Wait()
 		poll := parked(t, r.Spot())
@@ -98,7 +98,7 @@ func TestPause_ALateVerdictDoesNotOutliveTheResume(t *testing.T) {
 		if got := <-poll; got != wait.Woken {
 			t.Errorf("the poll ends with %v", got)
 		}
-		if got := r.Take(1).Partitions; !cmp.Equal(got, []int64{1}) {
+		if got := r.Take(1, nil).Partitions; !cmp.Equal(got, []int64{1}) {
 			t.Errorf("took %v", got)
 		}
 	})

@@ -275,7 +275,7 @@ func TestPeers_APollIsHeldBackAndNoLonger(t *testing.T) {
 				if got := <-poll; got != wait.Woken || time.Since(began) != test.after {
 					t.Errorf("the poll ends with %v after %s", got, time.Since(began))
 				}
-				if got := r.Take(1).Partitions; !cmp.Equal(got, []int64{id}) {
+				if got := r.Take(1, nil).Partitions; !cmp.Equal(got, []int64{id}) {
 					t.Errorf("took %v", got)
 				}
 			})
@@ -328,7 +328,7 @@ func TestPeers_WhatIsDrainedIsForgottenUnlessMoreWasHeardOf(t *testing.T) {
 				s := play(t, db, 100, never)
 				defer s.stop()
 				r := s.ring(t)
-				returned(r, r.Take(1), group.Took, time.Hour)
+				returned(r, r.Take(1, nil), group.Took, time.Hour)
 				test.hear(s, r)
 				test.knows.Rings = 1
 				if diff := cmp.Diff(test.knows, s.index.Stats()); diff != "" {
@@ -347,7 +347,7 @@ func TestPeers_WhatWasConsumedIsNotTriedAgain(t *testing.T) {
 		r := s.ring(t)
 		consume := func(last int64) {
 			t.Helper()
-			taking := r.Take(1)
+			taking := r.Take(1, nil)
 			if len(taking.Partitions) != 1 {
 				t.Fatal("the partition is not offered")
 			}
@@ -449,7 +449,7 @@ func TestPeers_WhatASearchSawBehindALeaseIsNotDrained(t *testing.T) {
 		s := play(t, db, 100, never)
 		defer s.stop()
 		r := s.ring(t)
-		taking := r.Take(1)
+		taking := r.Take(1, nil)
 		r.Return(taking, db.claim(taking, time.Hour), false)
 		time.Sleep(time.Millisecond)
 		db.push(1) // nobody says so

@@ -80,20 +80,21 @@ type Taking struct {
 // Spot is where polls of this group and queue park.
 func (r *Ring) Spot() *wait.Spot { return r.spot }
 
-// Take offers up to n partitions, those first that have waited longest; one that must be delivered alone comes alone. What it returns must be given to Return. Without
-// any, Partitions is empty and nothing is to be returned.
-func (r *Ring) Take(n int) Taking {
+// Take offers up to n partitions, those first that have waited longest, and none of those excepted; one that must be
+// delivered alone comes alone. What it returns must be given to Return. Without any, Partitions is empty and nothing is to be
+// returned.
+func (r *Ring) Take(n int, except []int64) Taking {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entries.promoteDue(now)
-	n = min(n, r.entries.queue.length)
-	if n == 0 {
+	ids := r.entries.takeUpTo(n, except, now)
+	if len(ids) == 0 {
 		return Taking{}
 	}
 	r.lastTaking++
 	t := Taking{
-		Subscription: r.subscription.Ref, Partitions: r.entries.takeUpTo(n, now),
+		Subscription: r.subscription.Ref, Partitions: ids,
 		number: r.lastTaking, began: now, generation: r.generation, changes: r.changes,
 	}
 	r.takings[t.number] = struct{}{}

@@ -38,11 +38,11 @@ func TestSearch_ThatTakesLongerThanACallMayIsGoneOnWithForWhoWaits(t *testing.T)
 		if outcome != wait.Woken || err != nil || time.Since(begun) > 5*time.Minute {
 			t.Errorf("the poll ends with %v, %v after %s", outcome, err, time.Since(begun))
 		}
-		if got := r.Take(1).Partitions; len(got) != 1 || got[0] != partitions {
+		if got := r.Take(1, nil).Partitions; len(got) != 1 || got[0] != partitions {
 			t.Errorf("takes %v", got)
 		}
-		if db.walked > partitions+5*walkLimit { // a page that was asked for when the time was over is asked for again
-			t.Errorf("walked %d partitions", db.walked)
+		if walked := db.walked.Load(); walked > partitions+5*walkLimit { // a page that was asked for when the time was over is asked for again
+			t.Errorf("walked %d partitions", walked)
 		}
 	})
 }
@@ -59,8 +59,8 @@ func TestSearch_NobodyWaitsForIsNotGoneOnWith(t *testing.T) {
 		}
 		r.Spot().Recheck()
 		time.Sleep(time.Hour)
-		if db.walked > 15*walkLimit {
-			t.Errorf("walked %d partitions", db.walked)
+		if walked := db.walked.Load(); walked > 15*walkLimit {
+			t.Errorf("walked %d partitions", walked)
 		}
 		var err error
 		for searches := 0; ; searches++ {
@@ -85,8 +85,8 @@ func TestSearch_ThatHasFoundSomethingKeepsNobodyWaiting(t *testing.T) {
 		if err := r.Search(t.Context(), r.Ticket()); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.Take(1).Partitions; len(got) != 1 || got[0] != 7 || db.walked != walkLimit || !r.More() {
-			t.Errorf("takes %v after %d partitions, more: %v", got, db.walked, r.More())
+		if got, walked := r.Take(1, nil).Partitions, db.walked.Load(); len(got) != 1 || got[0] != 7 || walked != walkLimit || !r.More() {
+			t.Errorf("takes %v after %d partitions, more: %v", got, walked, r.More())
 		}
 	})
 }
