@@ -139,9 +139,7 @@ func TestSearch_FailsForAllWhoWait(t *testing.T) {
 				t.Errorf("search ends with %v", err)
 			}
 		}
-		db.mu.Lock()
 		db.with(func() { db.fail = nil })
-		db.mu.Unlock()
 		if err := r.Search(t.Context(), r.Ticket()); err != nil {
 			t.Error(err)
 		}
@@ -373,9 +371,7 @@ func TestSearch_ThatOverlapsAClaim(t *testing.T) {
 					time.Sleep(time.Millisecond)
 				}
 				release, ended := make(chan struct{}), make(chan error, 1)
-				db.mu.Lock()
 				db.with(func() { db.hold = func() { <-release } })
-				db.mu.Unlock()
 				go func() { ended <- r.Search(t.Context(), r.Ticket()) }()
 				synctest.Wait()
 				time.Sleep(time.Millisecond)
