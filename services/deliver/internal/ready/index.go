@@ -167,6 +167,13 @@ func (x *Index) Release(r *Ring) {
 	}
 }
 
+// uses says whether pops of a ring are under way or wait.
+func (x *Index) uses(r *Ring) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return r.users > 0
+}
+
 // interest is who takes from a queue; the caller holds the mutex.
 func (x *Index) interest(key queueKey) *interest {
 	i := x.queues[key]

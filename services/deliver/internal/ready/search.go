@@ -135,7 +135,8 @@ func (r *Ring) page(ctx context.Context, f *flight, first bool) (over bool, err 
 }
 
 // subscribe makes the group's first contact, or finds out with which identity it was made. It is false when there is no
-// queue, which only a pop of this queue creates: whoever was there before cannot undo a deletion.
+// queue, which only a pop of this queue creates: whoever was there before cannot undo a deletion. So it is when the backstop
+// searches for a pop that has ended meanwhile: it would undo the deletion of the group.
 func (r *Ring) subscribe(ctx context.Context, as seeker) (there bool, err error) {
 	r.mu.Lock()
 	known, start := r.subscription.ID != 0 && !r.stale, r.start
@@ -145,6 +146,9 @@ func (r *Ring) subscribe(ctx context.Context, as seeker) (there bool, err error)
 	r.mu.Unlock()
 	if known {
 		return true, nil
+	}
+	if as == backstop && !r.index.uses(r) {
+		return false, nil
 	}
 	subscription, there, err := r.index.subscribe(ctx, r.key, start, as == queuePop)
 	if err != nil {
