@@ -83,7 +83,7 @@ func Param(c *gin.Context, name string) (string, error) {
 const firstRead = 512 << 10
 
 // Body reads the whole request body. The caller owns it. The error is of kind TooLarge when the body is over the
-// server's limit, else of kind Invalid: the client stopped sending.
+// server's limit, else of kind Invalid: the client stopped sending. One with a kind that the body's reader gives is passed on.
 func Body(c *gin.Context) ([]byte, error) {
 	if c.Request.Body == nil {
 		return nil, nil
@@ -94,11 +94,14 @@ func Body(c *gin.Context) ([]byte, error) {
 	}
 	_, err := buf.ReadFrom(c.Request.Body)
 	var over *http.MaxBytesError
+	var told *queue.Error
 	switch {
 	case err == nil:
 		return buf.Bytes(), nil
 	case errors.As(err, &over):
 		return nil, tooLarge(over.Limit)
+	case errors.As(err, &told): // of whoever has put a reader of its own there
+		return nil, err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, badBody("nothing arrived for "+stallTimeout.String(), err)
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -204,8 +204,8 @@ func (m *Mesh) Switches() []Switch { return m.switches.all() }
 // Peers are the other processes, by id: those that live and those that went down within the hour.
 func (m *Mesh) Peers() []Peer { return m.table.peers() }
 
-// Alive says whether another process of a role is there.
-func (m *Mesh) Alive(role string) bool { return m.table.alive(role) }
+// Alive is how many other processes of a role are there.
+func (m *Mesh) Alive(role string) int { return m.table.alive(role) }
 
 func (m *Mesh) enabled() bool { return bool(m.o.Settings.SyncEnabled) }
 

@@ -202,16 +202,16 @@ func (t *table) lives(id string) bool {
 	return false
 }
 
-// alive says whether another process of a role lives.
-func (t *table) alive(role string) bool {
+// alive is how many other processes of a role live.
+func (t *table) alive(role string) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, p := range t.live {
 		if p.peer.Role == role {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // peers are those that live and those that went down, by id.

@@ -1,6 +1,9 @@
 package wire
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // AckResult is the answer to one item of an ack.
 type AckResult struct {
@@ -14,7 +17,11 @@ type AckResult struct {
 // AppendAckResults appends the body of an ack's answer: one element per item, in request order. The order of the keys
 // is part of the contract.
 func AppendAckResults(dst []byte, results []AckResult) []byte {
-	dst = append(dst, '[')
+	size := 2
+	for i := range results {
+		size += ackResultBytes + len(results[i].TransactionID) + len(results[i].Error)
+	}
+	dst = append(slices.Grow(dst, size), '[')
 	for i := range results {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -23,6 +30,9 @@ func AppendAckResults(dst []byte, results []AckResult) []byte {
 	}
 	return append(dst, ']')
 }
+
+// ackResultBytes is what one result takes beside the transaction id and the error, unless these are escaped.
+const ackResultBytes = 128
 
 func appendAckResult(dst []byte, index int, r *AckResult) []byte {
 	dst = append(dst, `{"index":`...)

@@ -31,6 +31,7 @@ import (
 	"queen.internal/services/ingest/internal/lanes"
 	"queen.internal/services/ingest/internal/outage"
 	"queen.internal/services/ingest/internal/replay"
+	"queen.internal/services/ingest/internal/room"
 	"queen.internal/services/ingest/internal/sealing"
 )
 
@@ -81,6 +82,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	if err != nil {
 		return errors.Join(err, connections.Close(ctx))
 	}
+	bounds.Peers = func() int { return hints.Alive(string(route.Ingest)) }
 	newLog := appendlog.New
 	if !s.DedupCache {
 		newLog = appendlog.NewForgetful
@@ -104,7 +106,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	hints.OnConfig(func(string, mesh.Config) { queues.Refresh() })
 
 	api := &httpapi.API{
-		Push: gate.Push, Queues: admin.New(connections.Push), Forget: gate.Forget, Ready: keeper.Ready, KeyPresent: keys.CanSeal(),
+		Push: gate.Push, Room: room.New(bounds.QueuedBytes, bounds.RoomWait), Queues: admin.New(connections.Push), Forget: gate.Forget, Ready: keeper.Ready, KeyPresent: keys.CanSeal(),
 		Changed: func(tenant uuid.UUID, name string, deleted bool) {
 			queues.Refresh()
 			hints.AnnounceConfig(tenant, name, deleted)

@@ -177,7 +177,7 @@ func Declined(m *mesh.Mesh) func(ready.Key, int64, int64) {
 }
 
 // others says whether another process has rings.
-func others(m *mesh.Mesh) bool { return m.Alive(string(route.Deliver)) }
+func others(m *mesh.Mesh) bool { return m.Alive(string(route.Deliver)) > 0 }
 
 // name sees to it that the names of the subscriptions are known, of those that exist.
 func (a *Announcer) name(ctx context.Context, keys []group.LeaseKey) {

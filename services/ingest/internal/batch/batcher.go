@@ -7,6 +7,7 @@ import (
 
 	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/queue"
+	"queen.internal/services/ingest/internal/room"
 )
 
 // Appender commits groups that have distinct keys and returns one result per group, in their order. A result without
@@ -15,11 +16,14 @@ type Appender interface {
 	Append(ctx context.Context, groups []appendlog.Group) []appendlog.Result
 }
 
-// Options bound a Batcher. Every field but Flushed must be set; Defaults is a start.
+// Options bound a Batcher. Every field but Peers and Flushed must be set; Defaults is a start.
 type Options struct {
-	Committers int // flushes under way at a time
+	Committers int           // flushes under way at a time, of this process and its peers together; each has one in any case
+	Peers      func() int    // how many others flush into the same database; it must not block
+	Patience   time.Duration // how long the flush begun last is left alone before another is begun beside it
 
-	QueuedBytes int64 // of requests accepted and not yet answered, in Cost units
+	QueuedBytes int64         // of requests accepted and not yet answered, in Cost units
+	RoomWait    time.Duration // how long a request waits for that before it is refused
 
 	FlushPartitions   int // partitions in one flush
 	FlushBytes        int // bytes in one flush
@@ -36,7 +40,9 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Committers:        4,
+		Patience:          10 * time.Millisecond,
 		QueuedBytes:       64 << 20,
+		RoomWait:          time.Second,
 		FlushPartitions:   256,
 		FlushBytes:        4 << 20,
 		PartitionMessages: 1000,
@@ -61,25 +67,30 @@ type Depth struct {
 	Committing int   // flushes under way
 }
 
-// retryAfter is what an overloaded Batcher advises: by then several flushes have gone out.
+// retryAfter is what a Batcher that stops advises.
 const retryAfter = time.Second
 
 // Batcher coalesces pushes. Make it with New, work it with Run.
 type Batcher struct {
 	log  Appender
 	opts Options
+	room *room.Room
 
 	mu       sync.Mutex
-	ready    sync.Cond // a partition became ready, or stopping was set
+	ready    sync.Cond // a flush is due, or stopping was set
 	sched    schedule
 	stopping bool
-	flushes  int // under way
+	flushes  int         // under way
+	begun    time.Time   // when the last of them was
+	overdue  *time.Timer // when that has taken as long as the others are patient
 }
 
 // New returns a Batcher that appends to log.
 func New(log Appender, opts Options) *Batcher {
-	b := &Batcher{log: log, opts: opts, sched: newSchedule()}
+	b := &Batcher{log: log, opts: opts, sched: newSchedule(), room: room.New(opts.QueuedBytes, opts.RoomWait)}
 	b.ready.L = &b.mu
+	b.overdue = time.AfterFunc(time.Hour, b.wake)
+	b.overdue.Stop()
 	return b
 }
 
@@ -93,6 +104,11 @@ func (b *Batcher) Push(ctx context.Context, groups []appendlog.Group) ([]appendl
 	if len(groups) == 0 {
 		return nil, nil
 	}
+	taken, err := b.room.Take(ctx, Cost(groups))
+	if err != nil {
+		return nil, err
+	}
+	defer b.room.Leave(taken)
 	r := newRequest(groups)
 	if err := b.accept(r); err != nil {
 		return nil, err
@@ -112,11 +128,8 @@ func (b *Batcher) accept(r *request) error {
 	if b.stopping {
 		return queue.Unavailable("this ingest is shutting down", retryAfter, nil)
 	}
-	if held := b.sched.bytes; held > 0 && held+r.cost > b.opts.QueuedBytes {
-		return queue.Overloaded("too many pushes are waiting for PostgreSQL", retryAfter)
-	}
 	b.sched.accept(r)
-	b.ready.Signal()
+	b.signal()
 	return nil
 }
 
@@ -140,6 +153,7 @@ func (b *Batcher) Depth() Depth {
 func (b *Batcher) Run(ctx context.Context) error {
 	appending, abort := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
+	defer b.overdue.Stop()
 	var committers sync.WaitGroup
 	for range b.opts.Committers {
 		committers.Go(func() { b.commit(appending) })

@@ -170,6 +170,81 @@ func TestFlush_IsBoundedAndAnotherCommitterTakesTheRest(t *testing.T) {
 	})
 }
 
+func TestFlush_AnotherBeginsBesideOneThatTakesLong(t *testing.T) {
+	opts := options(3)
+	opts.Patience = 10 * time.Millisecond
+	run(t, opts, func(t *testing.T, h *harness) {
+		h.push(group("p", "a"))
+		first := h.gate.next(t)
+		h.push(group("q", "b"))
+		time.Sleep(opts.Patience - 1)
+		h.push(group("r", "c"))
+		h.gate.none(t)
+		time.Sleep(1)
+		second := h.gate.next(t)
+		expect(t, second, "q:b r:c")
+		h.push(group("s", "d"))
+		h.gate.none(t) // counted from the flush that was begun last
+		time.Sleep(opts.Patience)
+		third := h.gate.next(t)
+		expect(t, third, "s:d")
+		time.Sleep(time.Hour)
+		h.push(group("t", "e"))
+		h.gate.none(t) // there are no more committers
+		for _, c := range []*call{first, second, third} {
+			c.succeed()
+		}
+		h.gate.next(t).succeed()
+	})
+}
+
+func TestFlush_OneThatWouldBeFullBeginsAtOnce(t *testing.T) {
+	size := group("p", "a").Messages[0].Size()
+	for name, set := range map[string]func(o *Options){
+		"partitions": func(o *Options) { o.FlushPartitions = 2 },
+		"bytes":      func(o *Options) { o.FlushBytes = 2 * size },
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := options(2)
+			opts.Patience = time.Hour
+			set(&opts)
+			run(t, opts, func(t *testing.T, h *harness) {
+				h.push(group("p", "a"))
+				first := h.gate.next(t)
+				h.push(group("q", "b"))
+				h.gate.none(t)
+				h.push(group("r", "c"))
+				second := h.gate.next(t)
+				expect(t, second, "q:b r:c")
+				first.succeed()
+				second.succeed()
+			})
+		})
+	}
+}
+
+func TestFlush_CommittersAreSharedWithPeers(t *testing.T) {
+	for peers, want := range map[int]int{0: 4, 1: 2, 2: 1, 9: 1} {
+		t.Run(fmt.Sprint(peers), func(t *testing.T) {
+			opts := options(4)
+			opts.Peers = func() int { return peers }
+			run(t, opts, func(t *testing.T, h *harness) {
+				for i := range 6 {
+					h.push(group(fmt.Sprint("p", i), "a"))
+				}
+				synctest.Wait()
+				if n := len(h.gate.calls); n != want {
+					t.Errorf("%d flushes are under way, want %d", n, want)
+				}
+				for h.Depth() != (Depth{}) {
+					(<-h.gate.calls).succeed()
+					synctest.Wait()
+				}
+			})
+		})
+	}
+}
+
 func TestFlush_PartitionShareIsBoundedInMessagesAndBytes(t *testing.T) {
 	big := strings.Repeat("x", 1000)
 	two := 2 * group("p", "a").Messages[0].Size()
@@ -245,6 +320,22 @@ func TestPush_IsRefusedExactlyAtTheBound(t *testing.T) {
 			}
 			c.succeed()
 			h.gate.next(t).succeed()
+		})
+	})
+	t.Run("what finds no room waits for it", func(t *testing.T) {
+		patient := opts
+		patient.RoomWait = time.Second
+		run(t, patient, func(t *testing.T, h *harness) {
+			h.push(group("p", "a", "b", "c"))
+			c := h.gate.next(t)
+			p := h.push(group("q", "d"))
+			time.Sleep(patient.RoomWait - 1)
+			if !p.waiting() {
+				t.Errorf("ended early with %v", p.err)
+			}
+			c.succeed()
+			h.gate.next(t).succeed()
+			p.stored(t)
 		})
 	})
 	t.Run("one byte too many is too many", func(t *testing.T) {

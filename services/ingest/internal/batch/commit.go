@@ -34,7 +34,7 @@ func (b *Batcher) commit(ctx context.Context) {
 func (b *Batcher) compose() (*flush, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for !b.sched.anyReady() {
+	for !b.due() {
 		if b.stopping && b.sched.waiting == 0 && b.flushes == 0 {
 			return nil, false
 		}
@@ -42,10 +42,43 @@ func (b *Batcher) compose() (*flush, bool) {
 	}
 	f := b.sched.compose(&b.opts)
 	b.flushes++
-	if b.sched.anyReady() {
-		b.ready.Signal() // more than one flush takes: another committer should have it
-	}
+	b.begun = time.Now()
+	b.overdue.Reset(b.opts.Patience)
+	b.signal() // more than one flush takes: another committer should have it
 	return f, true
+}
+
+// due says whether a flush is to be begun. The caller holds the mutex.
+func (b *Batcher) due() bool {
+	switch {
+	case !b.sched.anyReady() || b.flushes > 0 && b.flushes >= b.share():
+		return false
+	case b.flushes == 0 || b.sched.fills(&b.opts):
+		return true
+	}
+	return time.Since(b.begun) >= b.opts.Patience
+}
+
+// share is this process's part of the committers.
+func (b *Batcher) share() int {
+	if b.opts.Peers == nil {
+		return b.opts.Committers
+	}
+	return b.opts.Committers / (1 + b.opts.Peers())
+}
+
+// signal wakes a committer if a flush is due. The caller holds the mutex.
+func (b *Batcher) signal() {
+	if b.due() {
+		b.ready.Signal()
+	}
+}
+
+// wake is signal for the timer.
+func (b *Batcher) wake() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.signal()
 }
 
 // wakeToLeave is called, under the mutex, after whatever may be the last event that committers wait for when stopping.

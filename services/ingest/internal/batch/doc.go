@@ -9,8 +9,11 @@
 // since which of them is the duplicate, and whether it is one, is decided by the database under its lock: the later one,
 // and everything behind it, waits for the next flush. So do sealed groups behind plain ones, and the other way round.
 //
-// There is no timer. A request that finds a committer idle is flushed at once; what arrives while all committers are
-// busy, or while its partition is, goes with the next flush. So batches grow with load and only with load. A flush is
+// Nothing waits while nobody works: a request that finds no flush under way is flushed at once. What arrives while one is
+// goes with the next, which another committer begins when there is enough to fill it, or when the flush under way takes
+// long; so batches grow with load, and a database that is slow to answer is given several flushes at a time. One that is
+// quick is not: few large flushes cost it and this process much less than many small ones. The committers are shared with
+// the live peers, since all of them work the same database. A flush is
 // bounded in partitions and bytes, and takes tenants in turn, one partition of each, so neither a giant push nor a tenant
 // with many partitions holds the others up for longer than one flush. Groups larger than the bound go alone.
 //
@@ -31,16 +34,19 @@
 //
 // # Why no wake-up is lost
 //
-// Committers sleep on one condition variable and test for ready partitions under the mutex before they do. A partition
-// becomes ready in three places. In Push and in Release, which signal under the same mutex: if a committer sleeps it
-// wakes; if none sleeps, each of them tests again before it does. And in settling, whose committer composes next itself.
-// A committer that leaves ready partitions behind signals another. So while a partition is ready and the mutex is free,
-// some committer is awake and on its way to compose.
+// Committers sleep on one condition variable and test under the mutex whether a flush is due before they do. It becomes due
+// in five places. In Push and in Release, in composing, and when the timer fires that composing has set to when the others'
+// patience ends: these signal under the same mutex, and if a committer sleeps it wakes; if none sleeps, each of them tests
+// again before it does. And in settling, whose committer composes next itself. When a peer leaves, a flush may be due
+// that nobody was told of; the next of these events comes by the end of the flush under way. So while a flush is due and
+// the mutex is free, some committer is awake and on its way to compose, and while a partition is ready, some flush is
+// under way or due.
 //
 // # Overload and shutdown
 //
-// The bytes of requests that were accepted and not yet answered are bounded; beyond it Push refuses at once with kind
-// Overloaded. A request larger than the whole bound is accepted only when there is no other.
+// The bytes of requests that were accepted and not yet answered are bounded (package room); beyond it Push waits for a
+// while, in the order of arrival, and is then refused with kind Overloaded. A request larger than the whole bound is accepted
+// only when there is no other.
 //
 // When the context of Run ends, Push refuses everything, and the committers finish what was accepted. They leave when
 // nothing waits and no flush is under way; whatever makes that true wakes them all. If it takes longer than the drain

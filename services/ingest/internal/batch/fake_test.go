@@ -110,6 +110,7 @@ func start(opts Options) *harness {
 func options(committers int) Options {
 	o := Defaults()
 	o.Committers = committers
+	o.Patience, o.RoomWait = 0, 0
 	return o
 }
 

@@ -65,8 +65,7 @@ func (s *schedule) take(p *partition, limits *Options, room int) part {
 			}
 		}
 		p.waiting.Remove(e.place)
-		e.place = nil
-		s.waiting--
+		s.leave(e)
 		t.entries = append(t.entries, e)
 		t.messages += len(e.messages)
 		t.bytes += e.bytes
@@ -128,8 +127,7 @@ func (s *schedule) settle(t *part, result appendlog.Result) {
 				continue
 			}
 			e.alone = true
-			e.place = p.waiting.PushFront(e)
-			s.waiting++
+			s.enter(e, p.waiting.PushFront(e))
 		}
 	default:
 		for _, e := range t.entries {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
@@ -53,6 +54,7 @@ func TestHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		opts := options(rapid.IntRange(1, 3).Draw(rt, "committers"))
 		size := group("p", "a").Messages[0].Size()
+		opts.Patience = time.Duration(rapid.IntRange(0, 2).Draw(rt, "patience")) * time.Millisecond
 		opts.FlushPartitions = rapid.IntRange(1, 4).Draw(rt, "flush partitions")
 		opts.FlushBytes = size * rapid.IntRange(1, 10).Draw(rt, "flush bytes")
 		opts.PartitionMessages = rapid.IntRange(1, 6).Draw(rt, "partition messages")
@@ -261,7 +263,7 @@ func (m *model) look() error {
 			return fmt.Errorf("flush %v: %w", c, err)
 		}
 	}
-	if len(m.flights) < m.opts.Committers {
+	if idle := len(m.flights) == 0; idle || m.opts.Patience == 0 && len(m.flights) < m.opts.Committers {
 		for key, waiting := range m.waiting {
 			if len(waiting) > 0 && !m.busy[key] {
 				return fmt.Errorf("%d groups of %s wait while a committer is idle", len(waiting), key.Partition)

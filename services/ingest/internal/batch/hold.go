@@ -30,6 +30,6 @@ func (b *Batcher) Release(key appendlog.Key) {
 	p.busy = false
 	b.sched.list(p)
 	b.sched.forget(p)
-	b.ready.Signal()
+	b.signal()
 	b.wakeToLeave()
 }

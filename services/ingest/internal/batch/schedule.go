@@ -19,6 +19,8 @@ type schedule struct {
 
 	bytes   int64 // Cost of requests accepted and not yet answered
 	waiting int   // entries in no flush
+	queued  int   // bytes of these
+	ready   int   // partitions
 	busy    int   // partitions in a flush
 }
 
@@ -41,6 +43,25 @@ func newSchedule() schedule {
 
 func (s *schedule) anyReady() bool { return s.ring.Len() > 0 }
 
+// fills says whether what waits is as much as a flush takes.
+func (s *schedule) fills(limits *Options) bool {
+	return s.ready >= limits.FlushPartitions || s.queued >= limits.FlushBytes
+}
+
+// enter notes an entry that waits from now on, at that place of its partition's list.
+func (s *schedule) enter(e *entry, place *list.Element) {
+	e.place = place
+	s.waiting++
+	s.queued += e.bytes
+}
+
+// leave notes that an entry waits no longer.
+func (s *schedule) leave(e *entry) {
+	e.place = nil
+	s.waiting--
+	s.queued -= e.bytes
+}
+
 // accept queues every group of r behind what its partition has.
 func (s *schedule) accept(r *request) {
 	s.bytes += r.cost
@@ -51,8 +72,7 @@ func (s *schedule) accept(r *request) {
 			p = &partition{key: e.key}
 			s.partitions[e.key] = p
 		}
-		e.place = p.waiting.PushBack(e)
-		s.waiting++
+		s.enter(e, p.waiting.PushBack(e))
 		s.list(p)
 	}
 }
@@ -69,6 +89,7 @@ func (s *schedule) list(p *partition) {
 		t.place = s.ring.PushBack(t)
 	}
 	p.place = t.ready.PushBack(p)
+	s.ready++
 }
 
 // unlist takes p out of the ready ones and, if it was its tenant's last, the tenant out of the ring.
@@ -76,6 +97,7 @@ func (s *schedule) unlist(p *partition) {
 	t := s.tenants[p.key.Tenant]
 	t.ready.Remove(p.place)
 	p.place = nil
+	s.ready--
 	if t.ready.Len() == 0 {
 		s.ring.Remove(t.place)
 		delete(s.tenants, t.id)
@@ -87,8 +109,7 @@ func (s *schedule) unlist(p *partition) {
 func (s *schedule) drop(e *entry) {
 	p := s.partitions[e.key]
 	p.waiting.Remove(e.place)
-	e.place = nil
-	s.waiting--
+	s.leave(e)
 	if p.waiting.Len() > 0 {
 		return
 	}

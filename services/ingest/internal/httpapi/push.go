@@ -13,12 +13,14 @@ import (
 	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/wire"
 	"queen.internal/services/ingest/internal/replay"
+	"queen.internal/services/ingest/internal/room"
 	"queen.internal/services/ingest/internal/sealing"
 )
 
 // API is what the handlers work with.
 type API struct {
 	Push   sealing.Push
+	Room   *room.Room // for the bodies of pushes
 	Queues *admin.Store
 	// Forget drops what is remembered of a queue; see sealing.Gate.
 	Forget func(tenant uuid.UUID, name string)
@@ -55,6 +57,9 @@ const resultBytes = 192
 // push answers 201 with a status per item once every partition's share has an outcome. When not one share was stored
 // the whole request fails, so that clients retry it; when some were, the others' items are `failed` and say why.
 func (a *API) push(c *gin.Context) {
+	var leave func()
+	c.Request.Body, leave = a.Room.Body(c.Request.Context(), c.Request.Body, c.Request.ContentLength)
+	defer leave()
 	body, err := httpd.Body(c)
 	if err != nil {
 		httpd.Fail(c, err)

@@ -23,6 +23,7 @@ import (
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/route"
 	"queen.internal/services/ingest/internal/batch"
+	"queen.internal/services/ingest/internal/room"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -79,7 +80,7 @@ func serve(t *testing.T, set func(s *service, o *httpd.Options)) *service {
 		}
 	})
 
-	api := &API{Push: batcher.Push, Ready: func() error { return s.ready }}
+	api := &API{Push: batcher.Push, Room: room.New(batch.Defaults().QueuedBytes, 0), Ready: func() error { return s.ready }}
 	options := httpd.Options{
 		Role: route.Ingest, Logger: slog.New(slog.DiscardHandler), Metrics: metrics.New("ingest", "test"),
 		Health: health.New(health.Options{Version: "test"}), MaxBodyBytes: 1 << 20, Handlers: api.Handlers(),
@@ -353,7 +354,7 @@ func TestPush_ARefusedRequestIsA503WithRetryAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, func(_ *service, o *httpd.Options) {
-		o.Handlers = (&API{Push: stopped.Push, Ready: func() error { return nil }}).Handlers()
+		o.Handlers = (&API{Push: stopped.Push, Room: room.New(1<<20, 0), Ready: func() error { return nil }}).Handlers()
 	})
 	w := s.push(`{"items":[{"queue":"q","payload":1}]}`)
 	if w.Code != 503 || w.Header().Get("Retry-After") != "1" {

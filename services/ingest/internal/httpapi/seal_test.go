@@ -17,13 +17,14 @@ import (
 	"queen.internal/pkg/httpd"
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/testkit"
+	"queen.internal/services/ingest/internal/room"
 	"queen.internal/services/ingest/internal/sealing"
 )
 
 // pushing gives the handlers a Push of the test's own.
 func pushing(push sealing.Push) func(*service, *httpd.Options) {
 	return func(_ *service, o *httpd.Options) {
-		o.Handlers = (&API{Push: push, Ready: func() error { return nil }}).Handlers()
+		o.Handlers = (&API{Push: push, Room: room.New(1<<20, 0), Ready: func() error { return nil }}).Handlers()
 	}
 }
 
