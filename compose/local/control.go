@@ -232,5 +232,5 @@ func (s *Stack) againDatabase(ctx context.Context) error {
 			return errors.New("the database runs already")
 		}
 	}
-	return s.startDatabase(ctx, pgserver.Binaries{}, s.dbPort)
+	return s.startDatabase(ctx, s.opts.Postgres, s.dbPort)
 }

@@ -47,13 +47,13 @@ func (s *Stack) settings(p *process, db *pgserver.Server) map[string]string {
 	}
 	if p.service != Edge {
 		maps.Copy(env, map[string]string{
-			"PG_HOST": "127.0.0.1", "PG_PORT": strconv.Itoa(db.Port()), "PG_USER": role, "PG_PASSWORD": db.Password(),
+			"PG_HOST": "127.0.0.1", "PG_PORT": strconv.Itoa(s.dialled(p, Postgres, db.Port())), "PG_USER": role, "PG_PASSWORD": db.Password(),
 			"PG_DATABASE": database, "PG_USE_SSL": "false",
 		})
 	}
 	if p.meshed() {
 		env["QUEEN_MESH_PORT"] = strconv.Itoa(p.meshPort)
-		env["QUEEN_MESH_PEERS"] = strings.Join(s.meshPeers(), ",")
+		env["QUEEN_MESH_PEERS"] = strings.Join(s.meshPeers(p), ",")
 		env["QUEEN_SYNC_SECRET"] = s.secret
 	}
 	if p.service == Ingest {
@@ -61,7 +61,7 @@ func (s *Stack) settings(p *process, db *pgserver.Server) map[string]string {
 	}
 	if p.service == Edge || p.service == Console {
 		for _, name := range []string{Ingest, Deliver, Maintainer, Console} {
-			env["QUEEN_"+strings.ToUpper(name)+"_URL"] = strings.Join(s.URLs(name), ",")
+			env["QUEEN_"+strings.ToUpper(name)+"_URL"] = strings.Join(s.urlsFor(p, name), ",")
 		}
 	}
 	if p.service == Edge {
@@ -74,15 +74,36 @@ func (s *Stack) settings(p *process, db *pgserver.Server) map[string]string {
 	return env
 }
 
-// meshPeers are all nodes of the stack; each ignores itself.
-func (s *Stack) meshPeers() []string {
+// meshPeers are all nodes of the stack as p dials them; each knows itself by its own port.
+func (s *Stack) meshPeers(p *process) []string {
 	var peers []string
-	for _, p := range s.processes {
-		if p.meshed() {
+	for _, to := range s.processes {
+		if to == p {
 			peers = append(peers, "127.0.0.1:"+strconv.Itoa(p.meshPort))
+		} else if to.meshed() {
+			peers = append(peers, "127.0.0.1:"+strconv.Itoa(s.dialled(p, to.name, to.meshPort)))
 		}
 	}
 	return peers
+}
+
+// urlsFor are the addresses of all copies of a service as p calls them.
+func (s *Stack) urlsFor(p *process, service string) []string {
+	var urls []string
+	for _, to := range s.processes {
+		if to.service == service {
+			urls = append(urls, "http://127.0.0.1:"+strconv.Itoa(s.dialled(p, to.name, to.port)))
+		}
+	}
+	return urls
+}
+
+// dialled is the port that p dials to reach what listens at port.
+func (s *Stack) dialled(p *process, to string, port int) int {
+	if s.opts.Through == nil {
+		return port
+	}
+	return s.opts.Through(p.name, to, port)
 }
 
 // environment is the complete environment of a process.

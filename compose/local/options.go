@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"queen.internal/pkg/pgserver"
 )
 
 // The services of a stack, by the names that URL and the control methods take.
@@ -71,6 +73,12 @@ type Options struct {
 	HealthLimit time.Duration
 	// Throwaway removes the database at the end, also if this program is killed. It is as durable as any other.
 	Throwaway bool
+	// Through, when set, is asked for each connection between parts of the stack which port to dial: from and to are names
+	// of processes ("ingest.2", "edge", "postgres"), port is where the other one listens. What it returns is dialled
+	// instead, at every start. It is called before anything but the database runs.
+	Through func(from, to string, port int) int
+	// Postgres is which PostgreSQL to run; the zero value means to find one.
+	Postgres pgserver.Binaries
 	// InstallPostgres allows installing Debian's package when there is no PostgreSQL and this is root.
 	InstallPostgres bool
 }

@@ -141,9 +141,11 @@ func (s *Stack) firstDatabase(ctx context.Context) error {
 	if s.opts.InstallPostgres {
 		find = func() (pgserver.Binaries, error) { return pgserver.FindOrInstall(ctx, s.logger()) }
 	}
-	binaries, err := find()
-	if err != nil {
-		return &StartError{Service: Postgres, Reason: err.Error()}
+	binaries := s.opts.Postgres
+	if binaries == (pgserver.Binaries{}) {
+		if binaries, err = find(); err != nil {
+			return &StartError{Service: Postgres, Reason: err.Error()}
+		}
 	}
 	if err := s.startDatabase(ctx, binaries, 0); err != nil {
 		return err
