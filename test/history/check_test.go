@@ -112,6 +112,38 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			h.Pushes = append(h.Pushes, pushed(during(50, 51), history.Duplicate, "x"))
 		}, []string{history.RuleLog}},
 
+		{"BufferedAndNotStored", func(h *history.History) {
+			h.Pushes = append(h.Pushes, pushed(during(50, 51), history.Buffered, "lost"))
+		}, []string{history.RuleLog}},
+		{"BufferedAndStoredLater", func(h *history.History) {
+			h.Pushes, h.Drained = append(h.Pushes, pushed(during(0, 0.5), history.Buffered, "x")), nil
+			h.Log[here] = append(h.Log[here], history.Entry{ID: "id-x", Key: "x"})
+		}, nil},
+		{"BufferedAndStoredBeforeItBegan", func(h *history.History) {
+			h.Pushes, h.Drained = append(h.Pushes, pushed(during(50, 51), history.Buffered, "x"), pushed(during(52, 53), history.Queued, "y"), pushed(during(40, 41), history.Queued, "z")), nil
+			h.Log[here] = append(h.Log[here], history.Entry{ID: "id-x", Key: "x"}, history.Entry{ID: "id-z", Key: "z"}, history.Entry{ID: "id-y", Key: "y"})
+		}, []string{history.RuleOrder}},
+		{"BufferedAndStoredUnderAnotherID", func(h *history.History) {
+			h.Pushes, h.Drained = append(h.Pushes, pushed(during(0, 0.5), history.Buffered, "x")), nil
+			h.Log[here] = append(h.Log[here], history.Entry{ID: "id-y", Key: "x"})
+		}, []string{history.RuleDedup}},
+		{"BufferedAndStoredByAnother", func(h *history.History) {
+			h.Pushes, h.Drained = append(h.Pushes, pushed(during(0, 0.5), history.Buffered, "x"), pushed(lost(during(0, 0.5)), "", "x")), nil
+			h.Log[here] = append(h.Log[here], history.Entry{ID: "id-y", Key: "x"})
+		}, nil},
+		{"BufferedAndOvertakenAtItsServer", func(h *history.History) {
+			first, second := pushed(during(50, 51), history.Buffered, "x"), pushed(during(52, 53), history.Queued, "y")
+			first.Server, second.Server = "ingest.1", "ingest.1"
+			h.Pushes, h.Drained = append(h.Pushes, first, second), nil
+			h.Log[here] = append(h.Log[here], history.Entry{ID: "id-y", Key: "y"}, history.Entry{ID: "id-x", Key: "x"})
+		}, []string{history.RuleServer}},
+		{"BufferedAndOvertakenElsewhere", func(h *history.History) {
+			first, second := pushed(during(50, 51), history.Buffered, "x"), pushed(during(52, 53), history.Queued, "y")
+			first.Server, second.Server = "ingest.1", "ingest.2"
+			h.Pushes, h.Drained = append(h.Pushes, first, second), nil
+			h.Log[here] = append(h.Log[here], history.Entry{ID: "id-y", Key: "y"}, history.Entry{ID: "id-x", Key: "x"})
+		}, nil},
+
 		{"QueuedTwice", func(h *history.History) {
 			h.Pushes = append(h.Pushes, pushed(during(4, 5), history.Queued, "d"))
 		}, []string{history.RuleDedup}},

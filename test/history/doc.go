@@ -1,4 +1,4 @@
-// Package history judges what concurrent clients of a cell saw. A recorder notes every call with its begin and its end, on
+// Package history judges what concurrent clients of a cell saw. A Recorder notes every call with its begin and its end, on
 // one monotonic clock; after the load the stored log is read, and Check looks for anything in the whole that no correct
 // broker can have answered. Its tests drive real processes; Check itself is a pure function.
 //
@@ -24,7 +24,11 @@
 // stored it, all were told the id that is stored, and every call that found it there ended after a call that may have
 // stored it began: then the writer can be put at its begin and all others at their end.
 //
-// Loss: what was queued, or is a duplicate of something, is in the log once; what is in the log was pushed.
+// Buffered: a push that was buffered is stored at some moment after its begin, unless another call of its key is stored
+// before; it was answered, so it must be there in the end. A process that buffers keeps to the order of its own answers,
+// queued or buffered; where it is known who answered, that is checked like Order, process by process.
+//
+// Loss: what was queued or buffered, or is a duplicate of something, is in the log once; what is in the log was pushed.
 //
 // # Groups
 //
@@ -55,6 +59,6 @@
 //
 // # Concurrency
 //
-// Check is pure. The recorder of the tests is one mutex around the slices of a History; calls are noted when they have
+// Check is pure. A Recorder is one mutex around the slices of a History; calls are noted when they have
 // ended, so that their order in the slices means nothing.
 package history

@@ -113,12 +113,12 @@ func (c *checker) addGrant(pop *Pop, span Span, extends []*Extend) {
 		g.commits = append(g.commits, commit{pop.Call, last})
 		g.deal(last, pop.Begin)
 	} else {
-		got.earliestEnd, got.latestEnd = pop.Begin+pop.Length-c.Skew, pop.End+pop.Length+c.Skew
+		got.earliestEnd, got.latestEnd = pop.Begin+pop.Length-c.Skew, pop.End+pop.Length+c.Skew+c.Late
 		for _, x := range extends {
 			if x.Lost {
 				got.latestEnd = forever
 			} else if x.Renewed > 0 {
-				got.latestEnd = max(got.latestEnd, x.End+x.Length+c.Skew)
+				got.latestEnd = max(got.latestEnd, x.End+x.Length+c.Skew+c.Late)
 			}
 			if !x.Lost && x.Renewed == len(pop.Spans) {
 				got.earliestEnd = max(got.earliestEnd, x.Begin+x.Length-c.Skew)

@@ -17,6 +17,7 @@ type Partition struct{ Queue, Name string }
 // The statuses that Check tells apart. Others are taken for calls that stored nothing and promise nothing.
 const (
 	Queued    = "queued"
+	Buffered  = "buffered" // stored later, or never if another call of the key is stored before
 	Duplicate = "duplicate"
 	Completed = "completed"
 )
@@ -24,7 +25,9 @@ const (
 // Push is one request.
 type Push struct {
 	Call
-	Items []PushItem
+	// Server is the process that answered: one life of it. Empty when that is not known.
+	Server string
+	Items  []PushItem
 }
 
 // PushItem is one message of a push and its result.
@@ -90,8 +93,9 @@ type History struct {
 	Log map[Partition][]Entry
 	// Drained names the groups that have read everything, and been answered so.
 	Drained []string
-	// Skew is by how much the server's clock may have drifted from the recorder's while a lease lasted.
-	Skew time.Duration
+	// Skew is by how much the server's clock may have drifted from the recorder's while a lease lasted. Late comes on top of
+	// it for how long a lease may have been valid: the server's clock was set back meanwhile.
+	Skew, Late time.Duration
 }
 
 // Violation is something that no correct broker can have answered.
@@ -103,6 +107,7 @@ func (v Violation) String() string { return v.Rule + ": " + v.Text }
 const (
 	RuleLog        = "log"        // what is told and what is stored are the same
 	RuleOrder      = "order"      // a push that was answered comes before one that began later
+	RuleServer     = "server"     // of one process the same holds for pushes that it buffered
 	RuleDedup      = "dedup"      // a key is stored once, and known to others only then
 	RuleSpan       = "span"       // a claim delivers consecutive messages
 	RuleLease      = "lease"      // one live lease for a partition and a group
@@ -137,6 +142,7 @@ func Check(h *History) []Violation {
 	}
 	c.checkKeys()
 	c.checkOrder()
+	c.checkServers()
 	c.sortOut()
 	for key, g := range c.groups {
 		c.checkLeases(key, g)

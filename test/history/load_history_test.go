@@ -18,10 +18,10 @@ func (l *load) judge() {
 	l.drain()
 	l.readLog()
 	l.Log(l.describe())
-	if len(l.history.Log) != partitions {
-		l.Errorf("%d partitions, want %d", len(l.history.Log), partitions)
+	if len(l.History().Log) != partitions {
+		l.Errorf("%d partitions, want %d", len(l.History().Log), partitions)
 	}
-	if violations := history.Check(&l.history); len(violations) > 0 {
+	if violations := history.Check(l.History()); len(violations) > 0 {
 		l.Errorf("%d violations\n%s", len(violations), lines(violations))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"queen.internal/pkg/client"
+	"queen.internal/test/history"
 	"queen.internal/test/internal/cell"
 )
 
@@ -25,7 +26,7 @@ const (
 // load is the clients of one queue. Each of them makes choices of its own and calls any address of its role.
 type load struct {
 	*testing.T
-	*recorder
+	*history.Recorder
 	cell           *cell.Cell
 	queue          string
 	pushAt, readAt []*client.Client
@@ -35,7 +36,7 @@ type load struct {
 
 func newLoad(t *testing.T, c *cell.Cell, tolerant bool) *load {
 	t.Helper()
-	l := &load{T: t, recorder: newRecorder(), cell: c, queue: cell.FreshQueue(), tolerant: tolerant}
+	l := &load{T: t, Recorder: history.NewRecorder(), cell: c, queue: cell.FreshQueue(), tolerant: tolerant}
 	at := func(addresses []string) (clients []*client.Client) {
 		for _, address := range append([]string{c.Edge}, addresses...) {
 			cl, err := client.New(client.Options{URL: address, Attempts: 1}) // a repetition is a call of its own
@@ -129,9 +130,9 @@ func (l *load) produce(ctx context.Context, r *rand.Rand) {
 			Queue: l.queue, Partition: fmt.Sprint("p", key%partitions), TransactionID: fmt.Sprint("k", key), Payload: fmt.Append(nil, key),
 		})
 	}
-	done := l.call()
+	done := l.Call()
 	results, err := pick(r, l.pushAt).Push(context.WithoutCancel(ctx), items)
-	l.push(done(err), items, results)
+	l.Push(done(err), "", items, results)
 	l.failed(err)
 	think(ctx, time.Duration(r.IntN(12))*time.Millisecond)
 }
@@ -143,9 +144,9 @@ func (l *load) skim(ctx context.Context, r *rand.Rand) {
 }
 
 func (l *load) take(ctx context.Context, r *rand.Rand, request client.PopRequest) client.Batch {
-	done := l.call()
+	done := l.Call()
 	batch, err := pick(r, l.readAt).Pop(context.WithoutCancel(ctx), request)
-	l.pop(done(err), request, batch)
+	l.Pop(done(err), request, batch)
 	l.failed(err)
 	return batch
 }
@@ -177,9 +178,9 @@ func (l *load) consume(ctx context.Context, r *rand.Rand, group string) {
 		l.ackAll(ctx, r, group, batch.Messages, "")
 	case choice < 42: // takes long and knows it
 		for range 2 {
-			done := l.call()
+			done := l.Call()
 			extension, err := pick(r, l.readAt).Extend(context.WithoutCancel(ctx), batch.LeaseID, 2*time.Second)
-			l.extend(done(err), batch.LeaseID, 2*time.Second, extension)
+			l.Extend(done(err), batch.LeaseID, 2*time.Second, extension)
 			l.failed(err)
 			think(ctx, request.Lease/2)
 		}
@@ -207,9 +208,9 @@ func (l *load) ackAll(ctx context.Context, r *rand.Rand, group string, messages 
 	if status != "" {
 		acks[r.IntN(len(acks))].Status = status
 	}
-	done := l.call()
+	done := l.Call()
 	results, err := pick(r, l.readAt).AckBatch(context.WithoutCancel(ctx), group, acks)
-	l.ack(done(err), l.queue, group, messages, acks, results)
+	l.Ack(done(err), l.queue, group, messages, acks, results)
 	l.failed(err)
 }
 
@@ -232,9 +233,7 @@ func (l *load) drain() {
 					l.ackAll(l.Context(), r, group, batch.Messages, "")
 				}
 			}
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.history.Drained = append(l.history.Drained, group)
+			l.Drain(group)
 		})
 	}
 	draining.Wait()
@@ -242,7 +241,7 @@ func (l *load) drain() {
 
 // describe is what the history holds, so that one sees that there was something to check.
 func (l *load) describe() string {
-	h := &l.history
+	h := l.History()
 	counts := map[string]int{}
 	for _, p := range h.Pushes {
 		counts["lost pushes"] += one(p.Lost)

@@ -1,37 +1,48 @@
-package history_test
+package history
 
 import (
 	"sync"
 	"time"
 
 	"queen.internal/pkg/client"
-	"queen.internal/test/history"
 )
 
-// recorder notes what clients call and are answered.
-type recorder struct {
+// Recorder notes what clients call and are answered. Its methods may be called from any goroutine.
+type Recorder struct {
 	started time.Time
 
 	mu      sync.Mutex
-	history history.History
+	history History
 }
 
-func newRecorder() *recorder {
-	return &recorder{started: time.Now(), history: history.History{Skew: 20 * time.Millisecond}}
+// NewRecorder starts the clock of a history.
+func NewRecorder() *Recorder {
+	return &Recorder{started: time.Now(), history: History{Skew: 20 * time.Millisecond}}
 }
 
-// call begins one; what it returns is called when the answer, or the error, is there.
-func (r *recorder) call() func(err error) history.Call {
-	begin := time.Since(r.started)
-	return func(err error) history.Call {
-		return history.Call{Begin: begin, End: time.Since(r.started), Lost: err != nil}
+// Since is the time of the history's clock.
+func (r *Recorder) Since() time.Duration { return time.Since(r.started) }
+
+// Call begins one; what it returns is called when the answer, or the error, is there.
+func (r *Recorder) Call() func(err error) Call {
+	begin := r.Since()
+	return func(err error) Call {
+		return Call{Begin: begin, End: r.Since(), Lost: err != nil}
 	}
 }
 
-func (r *recorder) push(call history.Call, items []client.Item, results []client.PushResult) {
-	p := history.Push{Call: call}
+// History is what was noted so far. It belongs to the caller once no call is under way.
+func (r *Recorder) History() *History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &r.history
+}
+
+// Push notes a push. server is the process that was called, where that is known.
+func (r *Recorder) Push(call Call, server string, items []client.Item, results []client.PushResult) {
+	p := Push{Call: call, Server: server}
 	for i, item := range items {
-		noted := history.PushItem{Partition: history.Partition{Queue: item.Queue, Name: item.Partition}, Key: item.TransactionID}
+		noted := PushItem{Partition: Partition{Queue: item.Queue, Name: item.Partition}, Key: item.TransactionID}
 		if !call.Lost {
 			noted.ID, noted.Status = results[i].MessageID, string(results[i].Status)
 		}
@@ -42,12 +53,13 @@ func (r *recorder) push(call history.Call, items []client.Item, results []client
 	r.history.Pushes = append(r.history.Pushes, p)
 }
 
-func (r *recorder) pop(call history.Call, request client.PopRequest, batch client.Batch) {
-	p := history.Pop{Call: call, Group: request.Group, Lease: batch.LeaseID, Length: request.Lease, AutoAck: request.AutoAck}
+// Pop notes a pop.
+func (r *Recorder) Pop(call Call, request client.PopRequest, batch client.Batch) {
+	p := Pop{Call: call, Group: request.Group, Lease: batch.LeaseID, Length: request.Lease, AutoAck: request.AutoAck}
 	for _, m := range batch.Messages {
-		partition := history.Partition{Queue: request.Queue, Name: m.Partition}
+		partition := Partition{Queue: request.Queue, Name: m.Partition}
 		if n := len(p.Spans); n == 0 || p.Spans[n-1].Partition != partition {
-			p.Spans = append(p.Spans, history.Span{Partition: partition, Attempt: m.DeliveryAttempt})
+			p.Spans = append(p.Spans, Span{Partition: partition, Attempt: m.DeliveryAttempt})
 		}
 		last := &p.Spans[len(p.Spans)-1]
 		last.IDs = append(last.IDs, m.ID)
@@ -57,17 +69,17 @@ func (r *recorder) pop(call history.Call, request client.PopRequest, batch clien
 	r.history.Pops = append(r.history.Pops, p)
 }
 
-// ack notes the acknowledgments of one call, partition by partition. messages are those that acks are of.
-func (r *recorder) ack(call history.Call, queue, group string, messages []client.Message, acks []client.Acknowledgment, results []client.AckResult) {
-	noted := make(map[history.Partition]*history.Ack)
+// Ack notes the acknowledgments of one call, partition by partition. messages are those that acks are of.
+func (r *Recorder) Ack(call Call, queue, group string, messages []client.Message, acks []client.Acknowledgment, results []client.AckResult) {
+	noted := make(map[Partition]*Ack)
 	for i, m := range messages {
-		partition := history.Partition{Queue: queue, Name: m.Partition}
+		partition := Partition{Queue: queue, Name: m.Partition}
 		a := noted[partition]
 		if a == nil {
-			a = &history.Ack{Call: call, Group: group, Partition: partition, Lease: acks[i].LeaseID}
+			a = &Ack{Call: call, Group: group, Partition: partition, Lease: acks[i].LeaseID}
 			noted[partition] = a
 		}
-		item := history.AckItem{ID: m.ID, Status: acks[i].Status}
+		item := AckItem{ID: m.ID, Status: acks[i].Status}
 		if !call.Lost {
 			item.OK, item.Noop = results[i].Success, results[i].Noop
 			a.Released, a.Dead = a.Released || results[i].LeaseReleased, a.Dead || results[i].DeadLettered
@@ -81,8 +93,16 @@ func (r *recorder) ack(call history.Call, queue, group string, messages []client
 	}
 }
 
-func (r *recorder) extend(call history.Call, lease string, length time.Duration, extension client.Extension) {
+// Extend notes a renewal.
+func (r *Recorder) Extend(call Call, lease string, length time.Duration, extension client.Extension) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.history.Extends = append(r.history.Extends, history.Extend{Call: call, Lease: lease, Length: length, Renewed: extension.Renewed})
+	r.history.Extends = append(r.history.Extends, Extend{Call: call, Lease: lease, Length: length, Renewed: extension.Renewed})
+}
+
+// Drain notes that a group has read everything.
+func (r *Recorder) Drain(group string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.history.Drained = append(r.history.Drained, group)
 }
