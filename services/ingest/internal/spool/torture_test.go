@@ -164,8 +164,17 @@ func TestFilesThatWereMixedUp(t *testing.T) {
 			data, err := os.ReadFile(files[1])
 			return errors.Join(err, os.WriteFile(filepath.Join(filepath.Dir(files[1]), fileName(99)), data, 0o600))
 		}, texts, Damage{}},
-		"one removed":    {func(files []string) error { return os.Remove(files[1]) }, slices.Delete(slices.Clone(texts), 2, 4), Damage{Missing: 2}},
-		"one emptied":    {func(files []string) error { return os.Truncate(files[1], 0) }, slices.Delete(slices.Clone(texts), 2, 4), Damage{Missing: 2}},
+		"one removed": {func(files []string) error { return os.Remove(files[1]) }, slices.Delete(slices.Clone(texts), 2, 4), Damage{Missing: 2}},
+		"one emptied": {func(files []string) error { return os.Truncate(files[1], 0) }, slices.Delete(slices.Clone(texts), 2, 4), Damage{Missing: 2}},
+		"one with zeros": {func(files []string) error { // from the middle of its first record to the middle of its second
+			size := frame.Size(len(texts[0]))
+			file, err := os.OpenFile(files[1], os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = file.WriteAt(make([]byte, size), frame.HeaderSize+size/2)
+			return errors.Join(err, file.Close())
+		}, slices.Delete(slices.Clone(texts), 2, 4), Damage{SetAside: 1}},
 		"one of another": {func(files []string) error { return os.WriteFile(files[1]+"~", []byte("notes"), 0o600) }, texts, Damage{}},
 	} {
 		t.Run(name, func(t *testing.T) {
