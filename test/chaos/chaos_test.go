@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,7 +19,7 @@ import (
 )
 
 var (
-	span  = flag.Duration("chaos.for", 45e9, "how long each run of the short tier goes on")
+	span  = flag.Duration("chaos.for", 36*time.Second, "how long load and faults go on in each run of the short tier; with start, healing and end that is 45 s")
 	first = flag.Uint64("chaos.seed", 1, "of the first run of the short tier")
 )
 
@@ -27,7 +28,7 @@ var tier = []struct{ workloads, faults string }{
 	{"log,queue", "kill,database"},
 	{"queue,dedup", "cut"},
 	{"log,dedup", "kill,disk"},
-	{"queue", "pause,swing"},
+	{"queue", "pause,delay"},
 	{"log,queue,dedup", "database,delay,cut"},
 	{"dedup,log", "torn,kill,cut"},
 }
