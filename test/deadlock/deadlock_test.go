@@ -17,6 +17,7 @@ import (
 	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/store/log"
+	"queen.internal/pkg/store/state"
 )
 
 const (
@@ -37,6 +38,7 @@ func TestProceduresOnOverlappingSetsDoNotDeadlock(t *testing.T) {
 	}
 	h := &hammer{
 		T: t, pool: pool, log: log.New(pool), group: group.New(pool).SeedBy(2), admin: admin.New(pool), dead: deadletter.New(pool),
+		state: state.New(pool),
 		calls: make(map[string]int),
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,6 +16,7 @@ import (
 	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/store/log"
+	"queen.internal/pkg/store/state"
 )
 
 const (
@@ -36,6 +37,7 @@ type hammer struct {
 	group *group.Store
 	admin *admin.Store
 	dead  *deadletter.Store
+	state *state.Store
 
 	mu    sync.Mutex
 	held  []held // newest last
@@ -91,11 +93,11 @@ func (w worker) count(step string, err error) {
 	w.mu.Lock()
 	w.calls[step]++
 	w.mu.Unlock()
-	var state *pgconn.PgError
+	var failed *pgconn.PgError
 	switch {
 	case errors.As(err, new(*group.Seeding)): // left to whoever comes next
-	case errors.As(err, &state):
-		w.Errorf("%s: %v (%s) %s", step, err, state.Detail, state.Where)
+	case errors.As(err, &failed):
+		w.Errorf("%s: %v (%s) %s", step, err, failed.Detail, failed.Where)
 	case err != nil:
 		w.Errorf("%s: %v", step, err)
 	}
@@ -110,6 +112,7 @@ var steps = []struct {
 	{"append", 8, worker.append},
 	{"replay a spool", 3, worker.replaySpool},
 	{"forget a spool", 1, worker.forgetSpool},
+	{"turn a switch", 1, worker.turnSwitch},
 	{"claim", 10, worker.claim},
 	{"ack", 10, worker.ack},
 	{"consume", 10, worker.consume},

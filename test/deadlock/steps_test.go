@@ -12,6 +12,7 @@ import (
 	"queen.internal/pkg/segment"
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/store/log"
+	"queen.internal/pkg/store/state"
 )
 
 var all = group.Start{Mode: "all"}
@@ -71,6 +72,15 @@ func (w worker) replaySpool() error {
 		targets = append(targets, log.Target{Partition: run.Partition, First: first, Last: first + 5})
 	}
 	_, err = w.log.AppendSpooled(w.Context(), spools[w.IntN(len(spools))], targets, runs, w.oneIn(4))
+	return err
+}
+
+func (w worker) turnSwitch() error {
+	offered := state.Switch{On: w.oneIn(2), Version: w.Int64N(1 << 40)}
+	now, err := w.state.Offer(w.Context(), fmt.Sprint("switch ", w.IntN(2)), offered)
+	if err == nil && now.Version < offered.Version {
+		err = fmt.Errorf("version %d was offered and %d holds", offered.Version, now.Version)
+	}
 	return err
 }
 

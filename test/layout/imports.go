@@ -13,7 +13,7 @@ var layers = [][]string{
 	{"config", "logging", "metrics", "backoff", "health"},
 	{"pg", "pgserver", "schema", "mesh", "auth", "httpd", "client"},
 	{"store"},
-	{"appendlog"},
+	{"appendlog", "modes"},
 	{"daemon"},
 }
 
