@@ -10,7 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/singleflight"
 
+	"queen.internal/pkg/logging"
 	"queen.internal/pkg/mesh"
+	"queen.internal/pkg/pg"
 	"queen.internal/pkg/store/state"
 )
 
@@ -30,24 +32,29 @@ var all = []mode{
 
 const (
 	refreshEvery = 5 * time.Second        // the rows are read that often
+	callTime     = 2 * time.Second        // of one call to the database: somebody waits, and goes on without it
 	retryEvery   = 500 * time.Millisecond // while they cannot be, or something is to be written
 	setAttempts  = 5                      // of a switch that others turn as well
 )
 
 // Options are what a Keeper works with. Every field must be set, except where it says otherwise.
 type Options struct {
-	Store   *state.Store
+	Pool    *pg.Pool
 	Mesh    *mesh.Mesh
 	Current <-chan struct{} // closed when the database has the schema
 	Path    string          // of the file; empty: nothing is kept
-	Timeout time.Duration   // of one call to the database
+	Timeout time.Duration   // of one call to the database; 0: two seconds
 	Changed func()          // called after a switch has turned, outside of locks; nil: nobody asks
 	Logger  *slog.Logger
+
+	Obeys      string                // the switch whose gauge is exported
+	Registerer prometheus.Registerer // nil: none is
 }
 
 // Keeper is one process's copy. Make it with Open and work it with Run.
 type Keeper struct {
 	o       Options
+	store   *state.Store
 	wake    chan struct{} // capacity 1
 	reads   singleflight.Group
 	setting chan struct{} // a token: who has it may turn switches
@@ -70,14 +77,19 @@ type held struct {
 // Open returns a Keeper that knows what the file has, if there is one, and hears what the mesh tells. Call it before the
 // mesh runs.
 func Open(o Options) *Keeper {
+	if o.Timeout == 0 {
+		o.Timeout = callTime
+	}
+	o.Logger = logging.For(o.Logger, "maintenance")
 	k := &Keeper{
-		o: o, wake: make(chan struct{}, 1), setting: make(chan struct{}, 1), saving: make(chan struct{}, 1), copies: map[string]*held{},
+		o: o, store: state.New(o.Pool), wake: make(chan struct{}, 1), setting: make(chan struct{}, 1), saving: make(chan struct{}, 1), copies: map[string]*held{},
 	}
 	k.setting <- struct{}{}
 	k.saving <- struct{}{}
 	for _, m := range all {
 		k.copies[m.name] = &held{began: make(chan struct{})}
 	}
+	k.export()
 	k.load()
 	o.Mesh.OnSwitch(k.Heard)
 	return k
@@ -98,12 +110,12 @@ func (k *Keeper) copy(name string) held {
 	return *k.copies[name]
 }
 
-// Watch registers a gauge of a switch.
-func (k *Keeper) Watch(registerer prometheus.Registerer, name string) {
+// export registers the gauge of the switch that this process obeys.
+func (k *Keeper) export() {
 	for _, m := range all {
-		if m.name == name {
-			registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: m.metric, Help: m.help}, func() float64 {
-				if k.On(name) {
+		if m.name == k.o.Obeys && k.o.Registerer != nil {
+			k.o.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: m.metric, Help: m.help}, func() float64 {
+				if k.On(m.name) {
 					return 1
 				}
 				return 0
@@ -232,7 +244,7 @@ func (k *Keeper) refresh(ctx context.Context) error {
 	for _, m := range all {
 		before[m.name], keys = k.copy(m.name), append(keys, m.key)
 	}
-	rows, err := k.o.Store.Switches(ctx, keys)
+	rows, err := k.store.Switches(ctx, keys)
 	if err != nil {
 		k.o.Logger.DebugContext(ctx, "read the switches of the cell", "err", err)
 		return err
@@ -272,7 +284,7 @@ func (k *Keeper) meet(m mode, row state.Switch, before held) {
 
 // offer brings a copy to the database and takes what that has instead, if it is later.
 func (k *Keeper) offer(ctx context.Context, m mode, mine held) (row state.Switch, err error) {
-	row, err = k.o.Store.Offer(ctx, m.key, state.Switch{On: mine.on, Version: mine.version})
+	row, err = k.store.Offer(ctx, m.key, state.Switch{On: mine.on, Version: mine.version})
 	if err != nil {
 		return row, err
 	}

@@ -14,7 +14,6 @@ import (
 	"queen.internal/pkg/modes"
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/pgtest"
-	"queen.internal/pkg/store/state"
 	"queen.internal/pkg/testkit"
 )
 
@@ -56,7 +55,7 @@ func (b *bench) start(file string) *process {
 	}
 	p := &process{mesh: m, changed: make(chan struct{}, 100)}
 	p.Keeper = modes.Open(modes.Options{
-		Store: state.New(testkit.Pool(b.T, cfg, "process", 2)), Mesh: m, Current: b.current, Path: file, Timeout: patience,
+		Pool: testkit.Pool(b.T, cfg, "process", 2), Mesh: m, Current: b.current, Path: file, Timeout: patience,
 		Changed: func() { p.changed <- struct{}{} }, Logger: slog.New(slog.DiscardHandler),
 	})
 	return p

@@ -86,6 +86,10 @@ var Table = []Row{
 	{"notify", "POST", "/internal/api/notify", Deliver, Admin, true, ClassManage},
 
 	{"buffers", "GET", "/api/v1/status/buffers", Ingest, ReadOnly, false, ClassManage},
+	{"maintenance", "GET", "/api/v1/system/maintenance", Ingest, Admin, false, ClassManage},
+	{"maintenance_set", "POST", "/api/v1/system/maintenance", Ingest, Admin, false, ClassManage},
+	{"pop_maintenance", "GET", "/api/v1/system/maintenance/pop", Deliver, Admin, false, ClassManage},
+	{"pop_maintenance_set", "POST", "/api/v1/system/maintenance/pop", Deliver, Admin, false, ClassManage},
 
 	{"health", "GET", "/health", Every, Public, false, ClassHealth},
 	{"livez", "GET", "/livez", Every, Public, false, ClassHealth},

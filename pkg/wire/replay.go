@@ -57,6 +57,8 @@ const (
 	ReplayDuplicate ReplayResult = "duplicate" // the destination has it already; the dead letter stays
 	ReplayFailed    ReplayResult = "failed"    // nothing has changed
 	ReplayUnknown   ReplayResult = "unknown"   // it may have been moved
+
+	ReplayMaintenance ReplayResult = "maintenance" // nothing has changed: push maintenance is on, and a move cannot be spooled
 )
 
 // Replay is the outcome of a replay of a dead letter that was there.
@@ -69,7 +71,7 @@ type Replay struct {
 	NewTransactionID string
 	MessageID        uuid.UUID // when moved
 	Offset           int64     // when moved
-	Error            string    // when failed or unknown
+	Error            string    // when it is not there
 }
 
 // AppendReplay appends the body that answers a replay, and a retry, which is a replay to where the message was. That the

@@ -13,6 +13,7 @@ import (
 	"queen.internal/pkg/logging"
 	"queen.internal/pkg/mesh"
 	"queen.internal/pkg/metrics"
+	"queen.internal/pkg/modes"
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/route"
 	"queen.internal/pkg/schema"
@@ -83,6 +84,7 @@ type parts struct {
 	index        *ready.Index
 	news         *announce.Announcer
 	mesh         *mesh.Mesh
+	modes        *modes.Keeper
 	pops         *pop.Engine
 	acks         *ack.Service
 	returns      *giveback.Giver
@@ -112,13 +114,12 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 		p.lanes.Close()
 		return nil, err
 	}
+	p.modes = modes.Open(modes.Options{Pool: p.lanes.Probes, Mesh: p.mesh, Current: p.schema.Current(), Obeys: mesh.PopMaintenance, Registerer: p.metrics.Registerer(), Logger: env.Logger})
 	counters := measure.NewCounters(p.metrics.Registerer())
 	clock := lease.NewClock(counters.Leapt(logging.For(env.Logger, "clock")))
 	leases := lease.NewRegistry(s.remembered())
 	store := group.New(p.lanes.Claims)
-	p.lot = wait.New(wait.Options{
-		MaxParked: int(s.MaxWaiters), Workers: searchers, Intervals: s.intervals(), Logger: logging.For(env.Logger, "pop"),
-	})
+	p.lot = wait.New(wait.Options{MaxParked: int(s.MaxWaiters), Workers: searchers, Intervals: s.intervals(), Logger: logging.For(env.Logger, "pop")})
 	p.index = ready.New(group.New(p.lanes.Reads), p.lot, ready.Options{
 		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap, Sweep: s.Sweep.Millis(),
 		Doubt: !bool(s.Hotlist), Watch: p.mesh.Watch, Unwatch: p.mesh.Unwatch,
@@ -126,9 +127,7 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 	})
 	p.news = announce.New(p.index, p.mesh, group.New(p.lanes.Reads))
 	p.news.Listen()
-	p.returns = giveback.New(giveback.Options{
-		Groups: store, News: p.news, Clock: clock, Leases: leases, Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout, Returned: counters.Returned,
-	})
+	p.returns = giveback.New(giveback.Options{Groups: store, News: p.news, Clock: clock, Leases: leases, Logger: logging.For(env.Logger, "pop"), Timeout: callTimeout, Returned: counters.Returned})
 	commits := commit.New(commit.Options{Groups: store, Clock: clock, Parallel: sharedCommits, Timeout: callTimeout, Commits: counters.Commits, Calls: counters.Shared})
 	recent := segments.New(segments.Options{Log: log.New(p.lanes.Reads), Bytes: int64(s.SegmentCache), Parallel: sharedReads, Timeout: callTimeout, Lookups: counters.Segments})
 	p.pops = pop.New(pop.Options{
@@ -161,7 +160,7 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 		{Name: "schema", Func: func(context.Context) error { return schema.Public(p.schema.Ready()) }},
 	}})
 	api := &httpapi.API{
-		Pops: p.pops, Acks: p.acks, Returns: p.returns, Transactions: p.transactions, Live: p.live, News: p.news, Defaults: s.popDefaults(),
+		Pops: p.pops, Acks: p.acks, Returns: p.returns, Transactions: p.transactions, Live: p.live, News: p.news, Modes: p.modes, Defaults: s.popDefaults(),
 		Groups: groups.New(groups.Options{
 			Groups: group.New(p.lanes.Claims), Reads: group.New(p.lanes.Reads), News: p.news, Logger: logging.For(env.Logger, "groups"), Timeout: callTimeout,
 		}),
@@ -181,6 +180,7 @@ func (p *parts) serve(ctx context.Context, env daemon.Env, server *httpd.Server,
 	g.Add(daemon.Component{Name: "postgres", Stop: func(context.Context) error { p.lanes.Close(); return nil }})
 	g.Add(daemon.Component{Name: "mesh", Run: p.mesh.Run})
 	g.Add(daemon.Component{Name: "schema", Run: p.schema.Run})
+	g.Add(daemon.Component{Name: "modes", Run: p.modes.Run})
 	g.Add(daemon.Component{Name: "rings", Run: p.index.Run})
 	g.Add(daemon.Component{Name: "parked polls", Run: p.lot.Run})
 	g.Add(daemon.Component{

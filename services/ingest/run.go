@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"queen.internal/pkg/logging"
 	"queen.internal/pkg/mesh"
 	"queen.internal/pkg/metrics"
+	"queen.internal/pkg/modes"
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/route"
 	"queen.internal/pkg/schema"
@@ -26,6 +26,7 @@ import (
 	"queen.internal/pkg/store/log"
 	"queen.internal/pkg/wire"
 	"queen.internal/services/ingest/internal/batch"
+	"queen.internal/services/ingest/internal/fitness"
 	"queen.internal/services/ingest/internal/httpapi"
 	"queen.internal/services/ingest/internal/known"
 	"queen.internal/services/ingest/internal/lanes"
@@ -94,15 +95,27 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 		return errors.Join(err, connections.Close(ctx))
 	}
 	queues := known.Open(filepath.Join(s.Dir, "queues.json"), store.FlaggedQueues, keeper.Current(), logging.For(env.Logger, "spool"))
-	guard := outage.New(outage.Options{
-		Log: appends, Folder: folder, Keys: keys, Ping: connections.Ping, Ready: keeper.Ready, Forget: store.ForgetSpool, NoSpool: queues.NoSpool,
+	var guard *outage.Guard
+	switches := modes.Open(modes.Options{
+		Pool: connections.Probe, Mesh: hints, Current: keeper.Current(), Path: filepath.Join(s.Dir, "modes.json"),
+		Obeys: mesh.PushMaintenance, Registerer: registry.Registerer(), Logger: env.Logger,
+		Changed: func() {
+			if guard != nil { // what the file has comes before
+				guard.HeldChanged()
+			}
+		},
+	})
+	appendable := func() error { return fitness.Appends(keeper, switches) }
+	guard = outage.New(outage.Options{
+		Log: appends, Folder: folder, Keys: keys, Ping: connections.Ping, Forget: store.ForgetSpool, NoSpool: queues.NoSpool,
+		Ready: appendable, Held: func() bool { return switches.On(mesh.PushMaintenance) },
 		BatchMessages: int(s.BatchMessages), Pace: s.PaceMillis.Millis(), Logger: logging.For(env.Logger, "spool"),
 	})
 	batcher := batch.New(guard, bounds)
 	guard.Over(batcher)
 	guard.Watch(registry.Registerer())
 	measured.Watch(batcher, appends.Remembered)
-	gate := sealing.New(keys, store.Flags, sealing.Away{Down: guard.Down, Encrypted: queues.Encrypted}, batcher.Push)
+	gate := sealing.New(keys, store.Flags, sealing.Away{Down: guard.Away, Encrypted: queues.Encrypted}, batcher.Push)
 	hints.OnConfig(func(string, mesh.Config) { queues.Refresh() })
 
 	api := &httpapi.API{
@@ -115,13 +128,14 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 			state := guard.Status()
 			return wire.Buffers{Pending: state.Pending, Failed: state.Counters.Failed, DBHealthy: state.Up && connections.Ping(ctx) == nil}
 		},
+		Files: guard.Files, Room: guard.Room, Down: guard.Down, Modes: switches,
 		DeadLetters: deadletter.New(connections.Push), Replays: &replay.Mover{Log: appends, Flags: store.Flags, Keys: keys},
 	}
 	server, err := httpd.New(httpd.Options{
 		Role: route.Ingest, Logger: env.Logger, Metrics: registry,
 		Health: health.New(health.Options{
 			Version: env.Version, Ping: connections.Ping,
-			Ready: []health.Check{{Name: "push", Func: func(ctx context.Context) error { return canPush(ctx, connections, keeper, guard) }}},
+			Ready: []health.Check{{Name: "push", Func: func(ctx context.Context) error { return fitness.Pushes(ctx, connections, guard, appendable) }}},
 		}),
 		Addr: s.Addr(), MaxBodyBytes: int64(s.MaxBodyBytes),
 		DrainDelay: s.DrainDelay.Millis(), ShutdownTimeout: s.ShutdownTimeout.Millis(),
@@ -139,6 +153,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	group.Add(daemon.Component{Name: "mesh", Run: hints.Run})
 	group.Add(daemon.Component{Name: "schema", Run: keeper.Run})
 	group.Add(daemon.Component{Name: "queues", Run: queues.Run})
+	group.Add(daemon.Component{Name: "modes", Run: switches.Run})
 	group.Add(daemon.Component{Name: "spool", Start: func(context.Context) error { return guard.Start() }, Run: guard.Run})
 	group.Add(daemon.Component{Name: "batch", Run: batcher.Run})
 	group.Add(daemon.Component{
@@ -154,24 +169,4 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 		Run: server.Run,
 	})
 	return group.Run(ctx)
-}
-
-// canPush keeps ingest in its balancer as long as a push can be stored, if only on the disk. Why not is told to anybody.
-func canPush(ctx context.Context, connections *lanes.Lanes, keeper *schema.Keeper, guard *outage.Guard) error {
-	err := connections.Ping(ctx)
-	if err == nil {
-		return public(keeper.Ready())
-	}
-	if guard.Room() == nil {
-		return nil
-	}
-	return fmt.Errorf("PostgreSQL: %w, and the spool has no room", public(err))
-}
-
-// public is err without what only the log may tell: probes answer anybody.
-func public(err error) error {
-	if err == nil {
-		return nil
-	}
-	return errors.New(httpapi.Reason(err))
 }

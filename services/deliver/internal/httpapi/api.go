@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"queen.internal/pkg/modes"
 	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/wire"
 	"queen.internal/services/deliver/internal/ack"
@@ -27,6 +28,7 @@ type API struct {
 	Transactions *transaction.Service
 	Live         *live.Service
 	News         *announce.Announcer
+	Modes        *modes.Keeper
 	Defaults     wire.PopDefaults
 
 	DeadLetters *deadletter.Store
@@ -62,5 +64,8 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 		"leases":    a.listLeases,
 		"lease_end": a.endLease,
 		"notify":    a.notify,
+
+		"pop_maintenance":     a.popMaintenance,
+		"pop_maintenance_set": a.setPopMaintenance,
 	}
 }

@@ -49,6 +49,13 @@ func (a *API) pop(c *gin.Context, serve func(context.Context, *pop.Request) (*wi
 		_ = httpd.Raw(c, http.StatusBadRequest, []byte(`{"success":false,"error":"namespace or task is required","messages":[]}`))
 		return
 	}
+	if halted, err := a.halted(c, &req); halted {
+		httpd.NoContent(c)
+		return
+	} else if err != nil {
+		httpd.Fail(c, err)
+		return
+	}
 	answer, err := serve(c.Request.Context(), &req)
 	switch {
 	case err != nil:

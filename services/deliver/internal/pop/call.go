@@ -74,6 +74,8 @@ func (e *Engine) begin(req *Request) *call {
 		batch:      req.Query.Batch,
 		partitions: req.Query.Partitions,
 		bytes:      MaxBytes,
+		poll:       wait.Poll{Halted: req.Halted},
+		hold:       wait.Poll{Halted: req.Halted},
 	}
 	if !req.Query.AutoAck {
 		c.lease = queue.NewID()

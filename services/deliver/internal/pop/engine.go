@@ -80,6 +80,7 @@ type Request struct {
 	Query     wire.PopQuery
 	Arrived   time.Time
 	Draining  <-chan struct{} // closed when the process stops
+	Halted    <-chan struct{} // closed when nothing is delivered any more
 }
 
 // start is where the group begins if this is its first contact.

@@ -24,6 +24,8 @@ type Spot struct {
 
 // Poll is one long poll, which may park several times. The zero value is ready; it belongs to one request.
 type Poll struct {
+	Halted <-chan struct{} // closed when polls are to be answered without waiting; nil: never
+
 	arrival uint64 // number of its first parking
 	wake    chan struct{}
 	woken   bool
@@ -38,6 +40,7 @@ const (
 	Woken    Outcome = iota // there may be work: look, and park again if not
 	TimedOut                // the deadline came
 	Drained                 // the process is stopping
+	Halted                  // Poll.Halted was closed
 	Left                    // the request's context ended: nobody reads the answer
 )
 
@@ -55,13 +58,15 @@ func (s *Spot) Parked() bool {
 	return s.parked.Len() > 0
 }
 
-// Park waits until poll is woken, deadline, draining is closed or ctx ends. It returns Woken at once when a wake came
+// Park waits until poll is woken, deadline, draining or Poll.Halted is closed, or ctx ends. It returns Woken at once when a wake came
 // after version was read, unless the wait is over anyway. The error is of kind Overloaded: as many polls are parked as
 // may be.
 func (s *Spot) Park(ctx context.Context, poll *Poll, version uint64, deadline time.Time, draining <-chan struct{}) (Outcome, error) {
 	select {
 	case <-draining:
 		return Drained, nil
+	case <-poll.Halted:
+		return Halted, nil
 	case <-ctx.Done():
 		return Left, nil
 	default:
@@ -82,6 +87,8 @@ func (s *Spot) Park(ctx context.Context, poll *Poll, version uint64, deadline ti
 		outcome = TimedOut
 	case <-draining:
 		outcome = Drained
+	case <-poll.Halted:
+		outcome = Halted
 	case <-ctx.Done():
 		outcome = Left
 	}

@@ -40,11 +40,16 @@ func (a *API) Foreign(row route.Row) gin.HandlerFunc {
 			noSuchRoute(c)
 			return
 		}
-		if row.Name == "buffers" {
+		switch row.Name {
+		case "buffers":
 			a.buffers(c, row)
-			return
+		case "maintenance":
+			a.maintenance(c, row)
+		case "maintenance_set":
+			a.setMaintenance(c, row)
+		default:
+			a.forward(c, forward.To(row, c.Request.Method))
 		}
-		a.forward(c, forward.To(row, c.Request.Method))
 	}
 }
 

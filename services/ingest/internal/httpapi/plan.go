@@ -103,7 +103,10 @@ func (p *plan) group(tenant uuid.UUID) {
 func (p *plan) results(outcomes []appendlog.Result) ([]wire.PushResult, error) {
 	stored, errs := 0, make([]error, len(outcomes))
 	for i := range outcomes {
-		if errs[i] = explained("take the push", outcomes[i].Err); errs[i] == nil {
+		if errs[i] = outcomes[i].Err; !errors.Is(errs[i], outage.ErrMaintenance) { // that is nobody's fault
+			errs[i] = explained("take the push", errs[i])
+		}
+		if errs[i] == nil {
 			stored++
 		}
 	}

@@ -2,16 +2,20 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 	"github.com/google/uuid"
 
+	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/httpd"
+	"queen.internal/pkg/modes"
 	"queen.internal/pkg/store/admin"
 	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/wire"
+	"queen.internal/services/ingest/internal/outage"
 	"queen.internal/services/ingest/internal/replay"
 	"queen.internal/services/ingest/internal/room"
 	"queen.internal/services/ingest/internal/sealing"
@@ -29,6 +33,14 @@ type API struct {
 
 	// Buffers is the state of the spool, and whether the database answers at this moment.
 	Buffers func(ctx context.Context) wire.Buffers
+	// Files is how many files of the spool wait to be drained, and their bytes.
+	Files func() (int, int64)
+	// Room is why nothing can be spooled, as far as is known.
+	Room func() error
+	// Down says that the database is known not to answer.
+	Down func() bool
+
+	Modes *modes.Keeper
 
 	DeadLetters *deadletter.Store
 	Replays     *replay.Mover
@@ -46,6 +58,9 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 		"queue_delete": a.deleteQueue,
 		"buffers":      a.buffers,
 
+		"maintenance":     a.maintenance,
+		"maintenance_set": a.setMaintenance,
+
 		"message_retry": a.retryMessage,
 		"dlq_replay":    a.replayDeadLetter,
 	}
@@ -55,7 +70,8 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 const resultBytes = 192
 
 // push answers 201 with a status per item once every partition's share has an outcome. When not one share was stored
-// the whole request fails, so that clients retry it; when some were, the others' items are `failed` and say why.
+// the whole request fails, so that clients retry it; when some were, the others' items are `failed` and say why. With push
+// maintenance on, when the spool is all there is, one that could not be stored makes it a 500.
 func (a *API) push(c *gin.Context) {
 	var leave func()
 	c.Request.Body, leave = a.Room.Body(c.Request.Context(), c.Request.Body, c.Request.ContentLength)
@@ -71,23 +87,34 @@ func (a *API) push(c *gin.Context) {
 		return
 	}
 	httpd.Note(c, slog.Int("items", len(items)))
-	results, err := a.store(c, items)
+	results, status, err := a.store(c, items)
 	if err != nil {
 		httpd.Fail(c, err)
 		return
 	}
 	answer := wire.AppendPushResults(make([]byte, 0, 2+resultBytes*len(results)), results)
-	_ = httpd.Raw(c, http.StatusCreated, answer) // Raw notes the error for the log, and nobody else can use it
+	_ = httpd.Raw(c, status, answer) // Raw notes the error for the log, and nobody else can use it
 }
 
-func (a *API) store(c *gin.Context, items []wire.PushItem) ([]wire.PushResult, error) {
+func (a *API) store(c *gin.Context, items []wire.PushItem) (results []wire.PushResult, status int, err error) {
 	if len(items) == 0 {
-		return nil, nil
+		return nil, http.StatusCreated, nil
 	}
+	a.awaitModes(c.Request.Context())
 	p := newPlan(httpd.Tenant(c), httpd.Subject(c), items)
 	outcomes, err := a.Push(c.Request.Context(), p.groups)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return p.results(outcomes)
+	results, err = p.results(outcomes)
+	return results, pushStatus(outcomes), err
+}
+
+func pushStatus(outcomes []appendlog.Result) int {
+	for i := range outcomes {
+		if err := outcomes[i].Err; errors.Is(err, outage.ErrMaintenance) && errors.Is(err, outage.ErrNotSpooled) {
+			return http.StatusInternalServerError
+		}
+	}
+	return http.StatusCreated
 }

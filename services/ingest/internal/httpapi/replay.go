@@ -14,6 +14,7 @@ import (
 
 	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/httpd"
+	"queen.internal/pkg/mesh"
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/wire"
@@ -112,6 +113,12 @@ func (a *API) move(c *gin.Context, letter *deadletter.Found, target wire.ReplayT
 		Queue: to.Queue, Partition: to.Partition, Group: letter.Group, LetterID: letter.ID, OldTransactionID: letter.TransactionID,
 	}
 	httpd.Note(c, slog.String("queue", to.Queue), slog.String("dead_letter", letter.ID.String()))
+	if a.Modes.On(mesh.PushMaintenance) {
+		answer.Result, answer.Error = wire.ReplayMaintenance, "push maintenance is on, and a move cannot be spooled"
+		c.Header("Retry-After", strconv.Itoa(1))
+		_ = httpd.Raw(c, http.StatusServiceUnavailable, wire.AppendReplay(nil, &answer)) // Raw notes the error for the log
+		return
+	}
 	moved, err := a.Replays.Move(c.Request.Context(), to.Tenant, letter, to)
 	if err != nil {
 		a.refuse(c, &answer, explained("move the dead letter", err))

@@ -20,30 +20,34 @@ import (
 // ErrNotSpooled is in the chain of a group's error that could be stored neither in the database nor in the spool.
 var ErrNotSpooled = errors.New("not spooled")
 
+// ErrMaintenance is in the chain of a group's error that was to be spooled because push maintenance is on.
+var ErrMaintenance = errors.New("push maintenance")
+
 // Append appends groups, whose keys are distinct and of which no other call has any, to the log or to the spool. What is
 // spooled has outcomes that say so. Errors are those of the log, for what a client should do something about; see the
 // package comment.
 func (g *Guard) Append(ctx context.Context, groups []appendlog.Group) []appendlog.Result {
 	results := make([]appendlog.Result, len(groups))
-	direct, spooled := g.route(groups)
+	held := g.o.Held()
+	direct, spooled := g.route(groups, held)
 	if len(spooled) > 0 {
-		g.spool(groups, results, spooled)
+		g.spool(groups, results, spooled, held)
 	}
 	if len(direct) > 0 {
 		if rest := g.append(ctx, groups, results, direct); len(rest) > 0 {
-			g.spool(groups, results, rest)
+			g.spool(groups, results, rest, false)
 		}
 	}
 	return results
 }
 
 // route says which groups go to the database and which to the spool.
-func (g *Guard) route(groups []appendlog.Group) (direct, spooled []int) {
+func (g *Guard) route(groups []appendlog.Group, held bool) (direct, spooled []int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	pending := g.pendingMessages() > 0
 	for i := range groups {
-		if g.down || pending && g.holds(groups[i].Key) {
+		if held || g.down || pending && g.holds(groups[i].Key) {
 			spooled = append(spooled, i)
 		} else {
 			direct = append(direct, i)
@@ -105,16 +109,13 @@ func (g *Guard) shelters(err error, answers func() bool) bool {
 	return !errors.Is(err, log.ErrNotSent) && !log.Contended(err) && !pg.SchemaMissing(err)
 }
 
-// spool stores the groups at the given places.
-func (g *Guard) spool(groups []appendlog.Group, results []appendlog.Result, places []int) {
+// spool stores the groups at the given places. held says that it does so because of push maintenance.
+func (g *Guard) spool(groups []appendlog.Group, results []appendlog.Result, places []int, held bool) {
 	var records []*record.Record
 	var stored []int
 	for _, i := range places {
 		if g.o.NoSpool(groups[i].Key.Tenant, groups[i].Key.Queue) {
-			results[i] = refused(results[i], &queue.Error{
-				Kind: queue.KindUnavailable, RetryAfter: pg.RetryAfter,
-				Message: fmt.Sprintf("PostgreSQL cannot take the push and queue %q is not spooled", groups[i].Key.Queue),
-			})
+			results[i] = refused(results[i], unavailable(held, fmt.Sprintf("and queue %q is not spooled", groups[i].Key.Queue), nil))
 			continue
 		}
 		records, stored = append(records, recordOf(&groups[i], &results[i])), append(stored, i)
@@ -125,7 +126,7 @@ func (g *Guard) spool(groups []appendlog.Group, results []appendlog.Result, plac
 	for n, err := range g.shelve(records) {
 		i := stored[n]
 		if err != nil {
-			results[i] = refused(results[i], notSpooled(err))
+			results[i] = refused(results[i], notSpooled(held, err))
 			continue
 		}
 		results[i] = buffered(&groups[i], &results[i])
@@ -167,10 +168,20 @@ func refused(result appendlog.Result, err error) appendlog.Result {
 	return appendlog.Result{Err: errors.Join(err, result.Err)}
 }
 
-func notSpooled(err error) error {
-	message := "PostgreSQL cannot take the push, and neither can the spool"
+func notSpooled(held bool, err error) error {
+	cause := fmt.Errorf("%w: %w", ErrNotSpooled, err)
 	if errors.Is(err, spool.ErrFull) {
-		message = "PostgreSQL cannot take the push, and the spool is full"
+		return unavailable(held, "and the spool is full", cause)
 	}
-	return &queue.Error{Kind: queue.KindUnavailable, RetryAfter: pg.RetryAfter, Message: message, Err: fmt.Errorf("%w: %w", ErrNotSpooled, err)}
+	return unavailable(held, "and the spool cannot take the push", cause)
+}
+
+// unavailable tells why the database is not asked, and what else is in the way.
+func unavailable(held bool, besides string, cause error) error {
+	why := "PostgreSQL cannot take the push"
+	if held {
+		why = "push maintenance is on"
+		cause = errors.Join(ErrMaintenance, cause)
+	}
+	return &queue.Error{Kind: queue.KindUnavailable, RetryAfter: pg.RetryAfter, Message: why + ", " + besides, Err: cause}
 }

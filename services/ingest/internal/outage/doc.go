@@ -4,6 +4,7 @@
 //
 // # What becomes of a group
 //
+//	push maintenance is on                                      spooled, and nothing is replayed
 //	the database answers, nothing of its partition is spooled   appended to the log
 //	the database is known to be away                            spooled, without asking it
 //	a spool has records of its partition                        spooled behind them

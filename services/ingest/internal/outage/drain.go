@@ -64,6 +64,9 @@ func (g *Guard) step(ctx context.Context) time.Duration {
 		return probeEvery
 	}
 	g.adoptPeers()
+	if g.o.Held() {
+		return adoptEvery
+	}
 	for _, src := range g.list() {
 		if ctx.Err() != nil {
 			return adoptEvery

@@ -187,6 +187,7 @@ type bundle struct {
 	none   map[string]bool // queues that are not spooled
 	ready  error
 	max    int64
+	off    bool // push maintenance is on
 	lines  *lines
 	guard  *Guard
 	held   *held
@@ -215,7 +216,8 @@ func (b *bundle) start() {
 	b.guard = New(Options{
 		Log: b.db, Folder: folder, Keys: b.keys, Ping: b.db.ping, Ready: func() error { return b.ready },
 		Forget:  func(context.Context, uuid.UUID) error { return nil },
-		NoSpool: func(_ uuid.UUID, queue string) bool { return b.none[queue] }, BatchMessages: 4, Pace: time.Millisecond, Logger: logger,
+		NoSpool: func(_ uuid.UUID, queue string) bool { return b.none[queue] },
+		Held:    func() bool { return b.off }, BatchMessages: 4, Pace: time.Millisecond, Logger: logger,
 	})
 	b.guard.Over(b.held)
 	if err := b.guard.Start(); err != nil {

@@ -37,6 +37,7 @@ type Options struct {
 	Ready   func() error                                     // nil while the database has the schema
 	Forget  func(ctx context.Context, spool uuid.UUID) error // removes the database's notes of a spool
 	NoSpool func(tenant uuid.UUID, queue string) bool        // says that a queue prefers failure to the spool
+	Held    func() bool                                      // push maintenance is on: everything goes to the spool and stays there
 
 	BatchMessages int           // of one replay, at least one record
 	Pace          time.Duration // between two replays when the first failed
@@ -103,6 +104,9 @@ func New(o Options) *Guard {
 // Over says which batcher the guard's log is of; call it before Run.
 func (g *Guard) Over(p Partitions) { g.partitions = p }
 
+// HeldChanged has the spools drained, should they be allowed to.
+func (g *Guard) HeldChanged() { g.nudge() }
+
 // nudge wakes Run.
 func (g *Guard) nudge() {
 	select {
@@ -133,6 +137,15 @@ func (g *Guard) Status() Status {
 	return s
 }
 
+// Files is how many files wait to be drained, and their bytes.
+func (g *Guard) Files() (files int, bytes int64) {
+	for _, src := range g.list() {
+		n, size := src.spool.Files()
+		files, bytes = files+n, bytes+size
+	}
+	return files, bytes
+}
+
 // Room says why nothing can be spooled, as far as is known; nil when it can.
 func (g *Guard) Room() error {
 	if g.Status().Full {
@@ -140,6 +153,12 @@ func (g *Guard) Room() error {
 	}
 	return g.o.Folder.Room(smallRecord)
 }
+
+// Away says that pushes are stored without the database: it is known not to answer, or push maintenance is on.
+func (g *Guard) Away() bool { return g.Held() || g.Down() }
+
+// Held says that push maintenance is on.
+func (g *Guard) Held() bool { return g.o.Held() }
 
 // Down says that the database is known not to answer.
 func (g *Guard) Down() bool {

@@ -13,7 +13,7 @@ import (
 	"queen.internal/pkg/queue"
 )
 
-// Outages, lost answers, deaths and replays in any order, without deduplication: what was answered queued or buffered is
+// Outages, push maintenance, lost answers, deaths and replays in any order, without deduplication: what was answered queued or buffered is
 // stored once, and in each partition in the order of the answers.
 func TestHistoriesOfOutagesAndDeaths(t *testing.T) {
 	t.Parallel()
@@ -62,7 +62,8 @@ func TestHistoriesOfOutagesAndDeaths(t *testing.T) {
 					b.db.fails = func(appendlog.Key) error { return &queue.Error{Kind: queue.KindUnknown, Message: "?"} }
 				})
 			},
-			"drain": func(rt *rapid.T) { steps(rapid.IntRange(1, 6).Draw(rt, "steps")) },
+			"push maintenance": func(*rapid.T) { b.off = !b.off },
+			"drain":            func(rt *rapid.T) { steps(rapid.IntRange(1, 6).Draw(rt, "steps")) },
 			"die": func(*rapid.T) {
 				b.kill()
 				b.start()
@@ -72,6 +73,7 @@ func TestHistoriesOfOutagesAndDeaths(t *testing.T) {
 				b.start()
 			},
 		})
+		b.off = false
 		b.db.set(func() { b.db.away = false; b.db.fails = func(appendlog.Key) error { return nil } })
 		for range 200 {
 			if steps(1); b.guard.Status().Records == 0 {

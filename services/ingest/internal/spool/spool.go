@@ -58,6 +58,18 @@ func newSpool(f *Folder, name Name, lock disk.Lock) *Spool {
 // Name is what the spool is called.
 func (s *Spool) Name() Name { return s.name }
 
+// Files is how many files have records that were not removed yet, and the bytes of those files.
+func (s *Spool) Files() (files int, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.files {
+		if f.end > frame.HeaderSize {
+			files, bytes = files+1, bytes+f.end
+		}
+	}
+	return files, bytes
+}
+
 func (s *Spool) path(number uint64) string {
 	return filepath.Join(s.folder.path(s.name), fileName(number))
 }
