@@ -119,7 +119,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	hints.OnConfig(func(string, mesh.Config) { queues.Refresh() })
 
 	api := &httpapi.API{
-		Push: gate.Push, Room: room.New(bounds.QueuedBytes, bounds.RoomWait), Queues: admin.New(connections.Push), Forget: gate.Forget, Ready: keeper.Ready, KeyPresent: keys.CanSeal(),
+		Push: fitness.Informed(gate.Push, keeper, switches, guard), Room: room.New(bounds.QueuedBytes, bounds.RoomWait), Queues: admin.New(connections.Push), Forget: gate.Forget, Ready: keeper.Ready, KeyPresent: keys.CanSeal(),
 		Changed: func(tenant uuid.UUID, name string, deleted bool) {
 			queues.Refresh()
 			hints.AnnounceConfig(tenant, name, deleted)
@@ -128,7 +128,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 			state := guard.Status()
 			return wire.Buffers{Pending: state.Pending, Failed: state.Counters.Failed, DBHealthy: state.Up && connections.Ping(ctx) == nil}
 		},
-		Files: guard.Files, Room: guard.Room, Down: guard.Down, Modes: switches,
+		Files: guard.Files, SpoolRoom: guard.Room, Modes: switches,
 		DeadLetters: deadletter.New(connections.Push), Replays: &replay.Mover{Log: appends, Flags: store.Flags, Keys: keys},
 	}
 	server, err := httpd.New(httpd.Options{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/mesh"
 	"queen.internal/pkg/modes"
 	"queen.internal/pkg/pg"
@@ -15,6 +16,7 @@ import (
 	"queen.internal/services/ingest/internal/httpapi"
 	"queen.internal/services/ingest/internal/lanes"
 	"queen.internal/services/ingest/internal/outage"
+	"queen.internal/services/ingest/internal/sealing"
 )
 
 // Appends says why a push cannot go to a database that answers.
@@ -26,6 +28,18 @@ func Appends(keeper *schema.Keeper, switches *modes.Keeper) error {
 		return queue.Unavailable("whether push maintenance is on is not known yet", pg.RetryAfter, nil)
 	}
 	return nil
+}
+
+// Informed is push by a process that may have just started: it learns whether push maintenance is on before the first push
+// goes anywhere. While the database is away a push does not wait for that, since it is spooled; and when there is no
+// telling, it is told that it cannot be taken yet.
+func Informed(push sealing.Push, keeper *schema.Keeper, switches *modes.Keeper, guard *outage.Guard) sealing.Push {
+	return func(ctx context.Context, groups []appendlog.Group) ([]appendlog.Result, error) {
+		if !switches.Known(mesh.PushMaintenance) && keeper.Ready() == nil && !guard.Down() {
+			_ = switches.Await(ctx, mesh.PushMaintenance) // see above
+		}
+		return push(ctx, groups)
+	}
 }
 
 // Pushes keeps ingest in its balancer as long as a push can be stored, if only on the disk. appends is why it cannot go to

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -23,7 +22,7 @@ func (a *API) maintained(c *gin.Context) wire.Maintenance {
 	m := wire.Maintenance{
 		Push: a.Modes.On(mesh.PushMaintenance), Pop: a.Modes.On(mesh.PopMaintenance), Buffers: a.Buffers(c.Request.Context()),
 	}
-	m.Healthy = m.Buffers.DBHealthy && a.Room() == nil
+	m.Healthy = m.Buffers.DBHealthy && a.SpoolRoom() == nil
 	m.Files, m.Bytes = a.Files()
 	return m
 }
@@ -48,13 +47,4 @@ func (a *API) setMaintenance(c *gin.Context) {
 	m := a.maintained(c)
 	turned := wire.Turned{On: on, Buffered: m.Buffers.Pending, Healthy: m.Healthy, Unstored: !stored}
 	_ = httpd.Raw(c, http.StatusOK, wire.AppendTurned(nil, turned, nil)) // as above
-}
-
-// awaitModes has a process that has just started learn whether push maintenance is on, before the first push goes anywhere.
-// While the database is away a push does not wait for that: it is spooled.
-func (a *API) awaitModes(ctx context.Context) {
-	if a.Modes.Known(mesh.PushMaintenance) || a.Ready() != nil || a.Down() {
-		return
-	}
-	_ = a.Modes.Await(ctx, mesh.PushMaintenance) // without an answer the push is told that it cannot be taken yet
 }

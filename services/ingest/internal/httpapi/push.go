@@ -35,10 +35,8 @@ type API struct {
 	Buffers func(ctx context.Context) wire.Buffers
 	// Files is how many files of the spool wait to be drained, and their bytes.
 	Files func() (int, int64)
-	// Room is why nothing can be spooled, as far as is known.
-	Room func() error
-	// Down says that the database is known not to answer.
-	Down func() bool
+	// SpoolRoom is why nothing can be spooled, as far as is known.
+	SpoolRoom func() error
 
 	Modes *modes.Keeper
 
@@ -100,7 +98,6 @@ func (a *API) store(c *gin.Context, items []wire.PushItem) (results []wire.PushR
 	if len(items) == 0 {
 		return nil, http.StatusCreated, nil
 	}
-	a.awaitModes(c.Request.Context())
 	p := newPlan(httpd.Tenant(c), httpd.Subject(c), items)
 	outcomes, err := a.Push(c.Request.Context(), p.groups)
 	if err != nil {
