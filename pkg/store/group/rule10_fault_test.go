@@ -205,3 +205,23 @@ func TestRule3ALeapOfTheClockEndsNoLeaseUnderACap(t *testing.T) {
 		t.Errorf("%+v, %v", results, err)
 	}
 }
+
+// A clock that has fallen back and returns has not shortened what was leased meanwhile.
+func TestRule3ALeaseOfAFallenClockLastsWhenTheClockReturns(t *testing.T) {
+	t.Parallel()
+	d := testkit.NewClockDatabase(t)
+	b := &bench{T: t, pool: d.Pool, group: group.New(d.Pool), log: log.New(d.Pool)}
+	p := b.push("p", "1")
+	sub := b.subscribe("g", all)
+	d.Step(t, -time.Hour)
+	req := request(sub, p)
+	now := func() time.Time { return time.Now().Add(500 * time.Millisecond) }
+	req.ClockCap = now()
+	if !d.Real() { // the stored times have moved instead of the clock, and the caller's time with them
+		req.ClockCap = req.ClockCap.Add(time.Hour)
+	}
+	b.want("on the fallen clock", <-b.claiming(req), group.Took)
+	d.Step(t, time.Hour)
+	req.ClockCap = now()
+	b.want("on the right one", <-b.claiming(req), group.Leased)
+}

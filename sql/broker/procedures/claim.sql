@@ -5,9 +5,9 @@
 -- Input:   p_batch, p_max_partitions (NULL: no cap) and p_max_bytes are budgets of the whole call; the first partition
 --          may take them all. p_at_least_one gives the first message whatever its size. p_lease_seconds NULL takes the
 --          queue's.
---          p_clock_cap is the latest time that the caller believes this clock can show: a leap forward beyond it must not
---          end live leases. New leases are counted from the clock itself, so that they last also when the leap turns out
---          to be the true time.
+--          p_clock_cap is the latest time that the caller believes this clock can show, 500 ms after what it takes for the
+--          time: a leap forward beyond it must not end live leases. New leases are counted from the later of that time
+--          and the clock, so that they last also when the leap turns out to be true, or a fallen clock returns.
 --          p_limited says that the caller knows the verdicts 7 to 9; without it no queue has a delivery limit. p_pauses
 --          says that it knows 10; without it a pause looks like 2. Without p_inserts nothing is claimed where the cursor has
 --          no row yet: the verdict is 11.
@@ -131,7 +131,7 @@ BEGIN
                 head_offset = NULL, attempt = 0, retry_count = 0, delivered_end = greatest(c.delivered_end, c.batch_end), alone = 0, not_before = NULL
             WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;
         ELSE
-            attempt := v_attempt; until := clock + make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds));
+            attempt := v_attempt; until := greatest(clock, p_clock_cap - interval '500 ms') + make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds));
             UPDATE queen.cursors c
             SET batch_end = claim.last_offset, lease_id = p_lease, lease_expires_at = claim.until,
                 head_offset = claim.first_offset, attempt = claim.attempt, delivered_end = greatest(c.delivered_end, c.batch_end), not_before = NULL,

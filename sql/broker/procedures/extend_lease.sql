@@ -2,7 +2,7 @@
 --
 -- Callers: the group store.
 -- Input:   p_subscriptions and p_partitions are the cursors the caller knows the lease to hold; NULL searches all of them,
---          which reads the whole table.
+--          which reads the whole table. p_clock_cap and from when it counts are as in claim.
 -- Answer:  one row: how many were renewed, and the earliest new expiry (NULL when none).
 -- Locks:   the cursors by ascending partition, held to the end.
 CREATE OR REPLACE FUNCTION queen.extend_lease(
@@ -26,7 +26,8 @@ BEGIN
 
     WITH extended AS (
         UPDATE queen.cursors c
-        SET lease_expires_at = greatest(c.lease_expires_at, clock_timestamp() + make_interval(secs => greatest(p_seconds, 1)))
+        SET lease_expires_at = greatest(c.lease_expires_at,
+            greatest(clock_timestamp(), p_clock_cap - interval '500 ms') + make_interval(secs => greatest(p_seconds, 1)))
         FROM queen.subscriptions s JOIN queen.queues q ON q.id = s.queue_id
         WHERE (c.subscription_id, c.partition_id) IN (SELECT k.s, k.p FROM unnest(p_subscriptions, p_partitions) AS k(s, p))
           AND c.lease_id = p_lease AND c.lease_expires_at > v_now
