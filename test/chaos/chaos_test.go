@@ -28,7 +28,7 @@ var tier = []struct{ workloads, faults string }{
 	{"log,queue", "kill,database"},
 	{"queue,dedup", "cut"},
 	{"log,dedup", "kill,disk"},
-	{"queue", "pause,delay"},
+	{"queue", "pause,swing"},
 	{"log,queue,dedup", "database,delay,cut"},
 	{"dedup,log", "torn,kill,cut"},
 }

@@ -14,8 +14,8 @@ import (
 	"queen.internal/test/chaos/internal/load"
 )
 
-// Doses of faults are bounded by a share of a run, so that each fault comes in a short one too; pauses between them let
-// work go on.
+// Doses of faults are bounded by a share of a run, so that each fault comes in a short one too, and by a smaller one when
+// there are many; pauses between them let work go on.
 const (
 	longestShare = 5
 	pauseBetween = 1500 * time.Millisecond
@@ -43,7 +43,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&workloads, "workload", strings.Join(load.Names(), ","), "comma list of workloads (chaos list tells them)")
 	f.StringVar(&faults, "faults", strings.Join(fault.Names(), ","), "comma list of faults; none: an undisturbed run")
 	f.DurationVar(&o.Span, "t", time.Minute, "how long load and faults go on")
-	f.DurationVar(&o.Longest, "longest", 0, "bounds each dose of a fault; 0: a fifth of -t, at most a minute")
+	f.DurationVar(&o.Longest, "longest", 0, "bounds each dose of a fault; 0: a fifth of -t or what lets each come once, at most a minute")
 	f.IntVar(&o.Floor, "floor", 0, fmt.Sprintf("operations that must be answered, or the run shows too little; 0: %d for each second of -t", floorRate))
 	f.StringVar(&o.Dir, "dir", "", "folder of the run; empty: a new one among the temporary files")
 	f.StringVar(&o.Binaries, "binaries", "", "folder with the services; empty: they are built")
@@ -75,7 +75,7 @@ func parse(args []string, out io.Writer) (options, error) {
 
 func (o *options) normalize() {
 	if o.Longest == 0 {
-		o.Longest = min(o.Span/longestShare, longestDose)
+		o.Longest = min(o.Span/max(longestShare, time.Duration(len(o.Faults)+1)), longestDose)
 	}
 	if o.Floor == 0 {
 		o.Floor = int(o.Span.Seconds()) * floorRate

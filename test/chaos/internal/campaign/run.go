@@ -77,8 +77,8 @@ func (o Options) command() string {
 	for _, f := range o.Faults {
 		faults = append(faults, f.Name)
 	}
-	return fmt.Sprintf("cd test && go run ./chaos run -seed %d -workload %s -faults %s -t %v", o.Seed, strings.Join(workloads, ","),
-		strings.Join(faults, ","), o.Span)
+	return fmt.Sprintf("cd test && go run ./chaos run -seed %d -workload %s -faults %s -t %v -longest %v", o.Seed, strings.Join(workloads, ","),
+		strings.Join(faults, ","), o.Span, o.Longest)
 }
 
 func (r *run) lack(err error) {

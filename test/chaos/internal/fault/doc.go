@@ -5,6 +5,6 @@
 //
 // # Concurrency
 //
-// Run draws one dose after the other and in the last third of its time two at once, each in a goroutine of its own that it
-// waits for; doses at the same time never take the same thing (Dose.On). When Run returns everything is healed.
+// Run has one dose after the other happen and in the last third of its time two at once, each in a goroutine of its own that
+// it waits for; doses at the same time never take the same thing (Dose.On). When Run returns everything is healed.
 package fault

@@ -36,6 +36,42 @@ func TestASeedRepeatsItsDoses(t *testing.T) {
 	}
 }
 
+// A run is planned whole: every fault comes, two at once at the end, and never two on the same thing.
+func TestAPlanFollowsFromItsSeed(t *testing.T) {
+	t.Parallel()
+	pairs := 0
+	for seed := range uint64(20) {
+		told := func() (texts []string) {
+			r := Runner{Stand: &stand.Stand{}, Faults: Faults(), Seed: seed, Longest: 4 * time.Second, Pause: time.Second}
+			seen := map[string]bool{}
+			for _, next := range r.plan(30 * time.Second) {
+				var taken []string
+				for i, d := range next.doses {
+					texts = append(texts, d.What+d.For.String()+next.pause.String())
+					seen[next.faults[i].Name] = true
+					for _, on := range d.On {
+						if slices.Contains(taken, on) {
+							t.Errorf("seed %d: two doses on %s", seed, on)
+						}
+					}
+					taken = append(taken, d.On...)
+				}
+				pairs += len(next.doses) / 2
+			}
+			if len(seen) != len(Faults()) {
+				t.Errorf("seed %d: only %v", seed, seen)
+			}
+			return texts
+		}
+		if diff := cmp.Diff(told(), told()); diff != "" {
+			t.Errorf("seed %d: %s", seed, diff)
+		}
+	}
+	if pairs == 0 {
+		t.Error("never two at once")
+	}
+}
+
 func TestDosesAreWholeAndBounded(t *testing.T) {
 	t.Parallel()
 	var seen []string

@@ -41,38 +41,62 @@ type Runner struct {
 	errs  []error
 }
 
-// Run goes on until span has passed, in the last third with two doses at once. Each fault comes once before any comes
-// again.
+// round is what happens at a time, after a pause.
+type round struct {
+	pause  time.Duration
+	faults []Fault
+	doses  []Dose
+}
+
+// plan draws everything that may happen in span, and each fault once at least before any comes again. In the last third two
+// doses come at once. It depends on the seed alone.
+func (r *Runner) plan(span time.Duration) (rounds []round) {
+	lot := rand.New(rand.NewPCG(r.Seed, 0xFA17))
+	var bag []Fault
+	bags, planned := 0, time.Duration(0)
+	for len(r.Faults) > 0 && (planned < span || bags == 1 && len(bag) > 0) {
+		next := round{pause: r.Pause/2 + time.Duration(lot.Int64N(int64(r.Pause)))}
+		together := 1
+		if planned > span*2/3 {
+			together = 2
+		}
+		longest, taken := time.Duration(0), []string(nil)
+		for range together {
+			if len(bag) == 0 {
+				bag, bags = slices.Clone(r.Faults), bags+1
+				lot.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })
+			}
+			dose := bag[0].Draw(&Draw{Rand: lot, Stand: r.Stand, Longest: r.Longest})
+			if slices.ContainsFunc(dose.On, func(on string) bool { return slices.Contains(taken, on) }) {
+				continue // it comes alone next time
+			}
+			next.faults, next.doses = append(next.faults, bag[0]), append(next.doses, dose)
+			bag, taken, longest = bag[1:], append(taken, dose.On...), max(longest, dose.For)
+		}
+		planned += next.pause + longest
+		rounds = append(rounds, next)
+	}
+	return rounds
+}
+
+// Run has what was drawn happen until span has passed, each fault once in any case.
 func (r *Runner) Run(ctx context.Context, span time.Duration) (map[string]*Tally, error) {
 	r.tally = make(map[string]*Tally)
 	for _, f := range r.Faults {
 		r.tally[f.Name] = new(Tally)
 	}
-	lot := rand.New(rand.NewPCG(r.Seed, 0xFA17))
-	begun := time.Now()
-	var bag []Fault
-	for time.Since(begun) < span && ctx.Err() == nil && len(r.Faults) > 0 {
-		wait(ctx, r.Pause/2+time.Duration(lot.Int64N(int64(r.Pause))))
-		together := 1
-		if time.Since(begun) > span*2/3 {
-			together = 2
+	begun, happened := time.Now(), 0
+	for _, next := range r.plan(span) {
+		if ctx.Err() != nil || time.Since(begun) > span && happened >= len(r.Faults) {
+			break
 		}
+		wait(ctx, next.pause)
 		var doses sync.WaitGroup
-		var taken []string
-		for range together {
-			if len(bag) == 0 {
-				bag = slices.Clone(r.Faults)
-				lot.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })
-			}
-			f := bag[0]
-			dose := f.Draw(&Draw{Rand: lot, Stand: r.Stand, Longest: r.Longest})
-			if slices.ContainsFunc(dose.On, func(on string) bool { return slices.Contains(taken, on) }) {
-				continue // it comes alone next time
-			}
-			bag, taken = bag[1:], append(taken, dose.On...)
-			doses.Go(func() { r.dose(ctx, f, dose) })
+		for i, f := range next.faults {
+			doses.Go(func() { r.dose(ctx, f, next.doses[i]) })
 		}
 		doses.Wait()
+		happened += len(next.doses)
 	}
 	return r.tally, errors.Join(r.errs...)
 }
