@@ -34,7 +34,7 @@ func Default(logger *slog.Logger) Options {
 		Logger:       logger,
 		DialTimeout:  2 * time.Second,
 		OpenTimeout:  5 * time.Second,
-		ProbeEvery:   time.Second,
+		ProbeEvery:   500 * time.Millisecond, // twice in the second for which a process that stops goes on serving
 		ProbeTimeout: 3 * time.Second,
 		ResolveEvery: 5 * time.Second,
 		IdleFor:      30 * time.Second,

@@ -20,7 +20,7 @@ import (
 // Role is the edge's own. It owns no row of the route table: beside the rows of every service it forwards.
 const Role route.Role = "gateway"
 
-// retryAfter is when a client may try again after nobody was reachable. Addresses are probed once a second.
+// retryAfter is when a client may try again after nobody was reachable. Addresses are probed twice in it.
 const retryAfter = time.Second
 
 // statusClientGone is for the log and the measurements: nobody reads it.
