@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"queen.internal/compose/local"
 	"queen.internal/test/internal/cell"
 )
 
@@ -27,12 +28,25 @@ var lines = slices.Concat(
 
 // waiting are the lines that are not tested yet, each with the part of the product that brings it.
 var waiting = map[int]string{
-	41:  "the queue listing",
-	77:  "retention",
-	97:  "traces",
-	98:  "retention",
-	99:  "retention",
-	100: "push maintenance and its spool",
+	41: "the queue listing",
+	77: "retention",
+	97: "traces",
+	98: "retention",
+	99: "retention",
+}
+
+// alone are the lines that stop everybody else on their cell, so that each has one of its own.
+var alone = maintenanceLines
+
+func TestAcceptanceAlone(t *testing.T) {
+	t.Parallel()
+	for _, e := range alone {
+		t.Run(fmt.Sprintf("%03d %s", e.number, e.name), func(t *testing.T) {
+			t.Parallel()
+			s := doubleOn(t, func(o local.Options) *cell.Cell { return world.Own(t, o) }, cell.Shipped)
+			e.test(&line{T: t, suite: s})
+		})
+	}
 }
 
 func TestAcceptance(t *testing.T) {
@@ -82,7 +96,7 @@ func TestEveryLineIsATestOrWaits(t *testing.T) {
 	t.Parallel()
 	found := map[int]int{}
 	names := map[string]bool{}
-	for _, e := range lines {
+	for _, e := range slices.Concat(lines, alone) {
 		found[e.number]++
 		if e.test == nil || e.name == "" || names[e.name] || strings.ContainsAny(e.name, "/_") {
 			t.Errorf("line %d: no test, or no name of its own: %q", e.number, e.name)

@@ -68,9 +68,15 @@ func double(t *testing.T) *suite {
 
 func doubleAs(t *testing.T, shape cell.Shape) *suite {
 	t.Helper()
+	return doubleOn(t, func(o local.Options) *cell.Cell { return world.Shared(t, "2+2 "+shape.Name, o) }, shape)
+}
+
+// doubleOn is doubleAs on a cell that start gives.
+func doubleOn(t *testing.T, start func(local.Options) *cell.Cell, shape cell.Shape) *suite {
+	t.Helper()
 	s := &suite{spread: true, key: true}
 	env := append([]string{"QUEEN_ENCRYPTION_KEY=" + sealKey, "QUEEN_TENANCY_HEADER=true", "QUEEN_KV_TRUSTED_PROXY=true"}, shape.Env...)
-	s.cell = world.Shared(t, "2+2 "+shape.Name, local.Options{Ingest: 2, Deliver: 2, Env: env})
+	s.cell = start(local.Options{Ingest: 2, Deliver: 2, Env: env})
 	s.connect(t)
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,7 +49,7 @@ func bothModes(t *testing.T, c *cell.Cell, push, pop bool) {
 	t.Helper()
 	cell.Eventually(t, func() bool {
 		known := true
-		for _, address := range append(c.Ingest, c.Deliver...) {
+		for _, address := range slices.Concat(c.Ingest, c.Deliver) {
 			status, body := c.Do(t, address, http.MethodGet, "/api/v1/system/shared-state", "")
 			known = known && status == http.StatusOK && strings.Contains(string(body), fmt.Sprintf(`"maintenance_mode":%t,"pop_maintenance_mode":%t`, push, pop))
 		}
@@ -197,7 +198,7 @@ func TestPopMaintenanceStopsEveryDeliver(t *testing.T) {
 		}
 	}
 	bothModes(t, c, false, true)
-	for _, address := range append(c.Deliver, c.Edge) {
+	for _, address := range slices.Concat(c.Deliver, []string{c.Edge}) {
 		for _, path := range []string{"/queue/" + queue + "?consumerGroup=h&subscriptionMode=all", "/queue/" + queue + "/partition/Default?wait=true&timeout=300000", "?namespace=test"} {
 			status, body, header := c.Send(t, address, http.MethodGet, "/api/v1/pop"+path, "", http.Header{})
 			if _, told := header["Content-Length"]; status != http.StatusNoContent || len(body) > 0 || told {
