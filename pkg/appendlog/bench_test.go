@@ -16,7 +16,7 @@ import (
 // One call of Append that spreads `messages` evenly over `partitions`; the yardstick is one raw row insert a call.
 func BenchmarkAppend(b *testing.B) {
 	pool := pgtest.DB(b)
-	for _, bc := range []struct{ partitions, messages int }{{1, 1}, {1, 100}, {64, 64}, {64, 6400}} {
+	for _, bc := range []struct{ partitions, messages int }{{1, 1}, {1, 100}, {8, 800}, {64, 64}, {64, 6400}} {
 		b.Run(fmt.Sprintf("partitions=%d/messages=%d", bc.partitions, bc.messages), func(b *testing.B) {
 			l := appendlog.New(log.New(pool), nil)
 			name := uuid.NewString()

@@ -30,7 +30,7 @@
 //
 // # Concurrency
 //
-// Append starts no goroutine and may be called concurrently; two calls with the same partition are ordered by its row
-// lock. It blocks in the database, at most for the deadlines below, and ends early with its context. The cache of ids is
+// Append may be called concurrently; two calls with the same partition are ordered by its row lock. Large flushes are
+// encoded by several goroutines, each group by one of them, which all have ended before anything is sent. It blocks in the database, at most for the deadlines below, and ends early with its context. The cache of ids is
 // guarded by its own lock, never held over I/O.
 package appendlog

@@ -102,17 +102,19 @@ func (f *flush) keep(open func(*pending) bool) {
 // locate gives every open group its partition and its runs. Groups whose partition cannot be provisioned fail, alone: a
 // queue row that stays locked must not hold up those who are there already.
 func (f *flush) locate(ctx context.Context) {
-	var lacking []*pending
+	var placed, lacking []*pending
 	for _, p := range f.open {
 		if p.partition.ID != 0 {
 			continue
 		}
 		if known, ok := f.log.known(p.key); ok {
-			p.place(known)
+			p.partition = known
+			placed = append(placed, p)
 			continue
 		}
 		lacking = append(lacking, p)
 	}
+	prepareAll(placed)
 	if len(lacking) > 0 {
 		f.provision(ctx, lacking)
 	}

@@ -2,6 +2,9 @@ package appendlog
 
 import (
 	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 
@@ -46,6 +49,33 @@ func (p *pending) restart() {
 func (p *pending) place(partition log.Partition) {
 	p.partition = partition
 	p.prepare()
+}
+
+// fewMessages are encoded sooner than others could be asked to help.
+const fewMessages = 64
+
+// prepareAll prepares groups, on as many processors as there are: the database waits meanwhile.
+func prepareAll(groups []*pending) {
+	messages := 0
+	for _, p := range groups {
+		messages += len(p.messages)
+	}
+	workers := min(runtime.GOMAXPROCS(0), len(groups))
+	if messages <= fewMessages {
+		workers = min(workers, 1)
+	}
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(len(groups)); i = next.Add(1) - 1 {
+			groups[i].prepare()
+		}
+	}
+	var others sync.WaitGroup
+	for range workers - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
 }
 
 // prepare encodes the messages for the partition, under a fresh tag unless it goes on with another's attempt.

@@ -19,7 +19,7 @@ const minCompressed = 512
 // encoder and decoder are stateless in EncodeAll and DecodeAll, and safe for concurrent use. Concurrency bounds how many
 // of their internal states are kept; each is a few hundred KiB.
 var (
-	encoder = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2),
+	encoder = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithEncoderCRC(false), zstd.WithWindowSize(MaxRawBytes)))
 	decoder = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecodeAllCapLimit(true)))
 )

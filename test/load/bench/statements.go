@@ -32,16 +32,8 @@ func (b *bench) countStatements(ctx context.Context, nested bool) (bool, error) 
 		if err != nil || !installed {
 			return err
 		}
-		settings := []string{`ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'`}
-		if nested {
-			settings = append(settings, `ALTER SYSTEM SET pg_stat_statements.track = 'all'`, `ALTER SYSTEM SET pg_stat_statements.track_planning = on`)
-		}
-		for _, sql := range settings {
-			if _, err := conn.Exec(ctx, sql); err != nil {
-				return fmt.Errorf("%s: %w", sql, err)
-			}
-		}
-		return nil
+		_, err = conn.Exec(ctx, `ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'`)
+		return err
 	})
 	if err != nil || !installed {
 		return false, err
@@ -59,7 +51,17 @@ func (b *bench) countStatements(ctx context.Context, nested bool) (bool, error) 
 			}
 		}
 	}
-	return true, b.exec(ctx, `CREATE EXTENSION IF NOT EXISTS pg_stat_statements`)
+	wanted := []string{`CREATE EXTENSION IF NOT EXISTS pg_stat_statements`}
+	if nested { // settings that the server knows now
+		wanted = append(wanted, `ALTER SYSTEM SET pg_stat_statements.track = 'all'`, `ALTER SYSTEM SET pg_stat_statements.track_planning = on`,
+			`SELECT pg_reload_conf()`)
+	}
+	for _, sql := range wanted {
+		if err := b.exec(ctx, sql); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // forgetStatements begins a new count.
