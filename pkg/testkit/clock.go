@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"queen.internal/pkg/pgserver"
 	"queen.internal/pkg/pgtest"
 	"queen.internal/pkg/schema"
+	"queen.internal/pkg/testkit/faketime"
 )
 
 // clockVariable set to "required" fails tests that would have to simulate steps of the clock.
@@ -24,65 +24,51 @@ const clockVariable = "TEST_FAKETIME"
 type ClockDatabase struct {
 	Config pg.Config
 	Pool   *pg.Pool
-	file   string // where libfaketime reads the offset; empty: simulated
+	clock  *faketime.Clock // nil: simulated
 	offset time.Duration
 }
 
 // NewClockDatabase returns a database at the right time. It ends with the test.
 func NewClockDatabase(t testing.TB) *ClockDatabase {
 	t.Helper()
-	library := faketime()
-	if library == "" && os.Getenv(clockVariable) == "required" {
-		t.Fatal(advice)
+	if !faketime.Installed() && os.Getenv(clockVariable) == "required" {
+		t.Fatal(faketime.ErrNotInstalled)
 	}
-	return newClockDatabase(t, library)
+	return newClockDatabase(t, faketime.Installed())
 }
 
-const advice = "libfaketime is not installed (Debian: apt-get install faketime)"
-
-func newClockDatabase(t testing.TB, library string) *ClockDatabase {
+func newClockDatabase(t testing.TB, real bool) *ClockDatabase {
 	t.Helper()
-	if library == "" {
-		t.Log(advice + ": steps of the clock are simulated on the stored times")
+	if !real {
+		t.Logf("%v: steps of the clock are simulated on the stored times", faketime.ErrNotInstalled)
 		db := pgtest.New(t)
 		return &ClockDatabase{Config: db.Config, Pool: db.Pool}
 	}
-	d := &ClockDatabase{file: filepath.Join(sharedFolder(t), "offset")}
-	d.write(t)
-	d.start(t, library)
+	d := &ClockDatabase{}
+	d.start(t)
 	return d
 }
 
 // Real says that the server's own clock steps.
-func (d *ClockDatabase) Real() bool { return d.file != "" }
+func (d *ClockDatabase) Real() bool { return d.clock != nil }
 
 // Step moves the clock.
 func (d *ClockDatabase) Step(t testing.TB, by time.Duration) {
 	t.Helper()
 	d.offset += by
-	if d.file == "" {
+	if d.clock == nil {
 		d.shift(t, -by)
 		return
 	}
-	d.write(t)
+	if err := d.clock.Set(d.offset); err != nil {
+		t.Fatal(err)
+	}
 	var now time.Time
 	if err := d.Pool.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&now); err != nil {
 		t.Fatal(err)
 	}
 	if off := time.Until(now) - d.offset; off.Abs() > time.Minute {
 		t.Fatalf("the server's clock is %v off after a step of %v", off, by)
-	}
-}
-
-// write replaces the file at once, so that no reader sees half of it.
-func (d *ClockDatabase) write(t testing.TB) {
-	t.Helper()
-	text := fmt.Sprintf("%+d\n", int64(d.offset/time.Second))
-	if err := os.WriteFile(d.file+".new", []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(d.file+".new", d.file); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -107,25 +93,17 @@ func (d *ClockDatabase) shift(t testing.TB, by time.Duration) {
 	}
 }
 
-// start runs a server under the library, through stand-ins for the two programs that pgserver starts.
-func (d *ClockDatabase) start(t testing.TB, library string) {
+// start runs a server under libfaketime.
+func (d *ClockDatabase) start(t testing.TB) {
 	t.Helper()
-	binaries, err := pgserver.Find()
+	clock, binaries, err := faketime.New(sharedFolder(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := sharedFolder(t)
-	// No cache: each reading looks into the file. The monotonic clock stays, as in a step of the real one.
-	preload := fmt.Sprintf("exec env LD_PRELOAD=%s FAKETIME_TIMESTAMP_FILE=%s FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1 "+
-		"NO_FAKE_STAT=1 FAKETIME_DISABLE_SHM=1 %s/postgres \"$@\"", library, d.file, binaries.Folder)
-	for name, line := range map[string]string{"postgres": preload, "initdb": fmt.Sprintf("exec %s/initdb \"$@\"", binaries.Folder)} {
-		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+line+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	d.clock = clock
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	server, err := pgserver.Start(ctx, pgserver.Options{Throwaway: true, Binaries: pgserver.Binaries{Folder: programs, Major: binaries.Major}})
+	server, err := pgserver.Start(ctx, pgserver.Options{Throwaway: true, Binaries: binaries})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,17 +119,6 @@ func (d *ClockDatabase) start(t testing.TB, library string) {
 	if err := schema.Apply(ctx, d.Pool, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// faketime is where Debian, Red Hat or a build from source put the library; empty where it is not.
-func faketime() string {
-	for _, pattern := range []string{"/usr/lib/*/faketime", "/usr/lib/faketime", "/usr/lib64/faketime", "/usr/local/lib/faketime"} {
-		found, _ := filepath.Glob(pattern + "/libfaketime.so.1") // the patterns are constants and well formed
-		if len(found) > 0 {
-			return found[0]
-		}
-	}
-	return ""
 }
 
 // sharedFolder is a folder of the test that the server's account can read.

@@ -3,16 +3,18 @@ package testkit
 import (
 	"testing"
 	"time"
+
+	"queen.internal/pkg/testkit/faketime"
 )
 
 func TestClockDatabaseSteps(t *testing.T) {
 	t.Parallel()
-	for name, library := range map[string]string{"Faketime": faketime(), "Simulated": ""} {
+	for name, real := range map[string]bool{"Faketime": faketime.Installed(), "Simulated": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newClockDatabase(t, library)
-			if d.Real() != (library != "") {
-				t.Errorf("library %q, real: %v", library, d.Real())
+			d := newClockDatabase(t, real)
+			if d.Real() != real {
+				t.Errorf("real: %v", d.Real())
 			}
 			if _, err := d.Pool.Exec(t.Context(), `INSERT INTO queen.queues (tenant, name, namespace, task) VALUES (gen_random_uuid(), 'q', '', '')`); err != nil {
 				t.Fatal(err)

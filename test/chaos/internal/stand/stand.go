@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"queen.internal/compose/local"
+	"queen.internal/pkg/testkit/faketime"
 	"queen.internal/test/chaos/internal/pipe"
 )
 
@@ -31,9 +32,9 @@ type Options struct {
 // Stand is a running one.
 type Stand struct {
 	Stack *local.Stack
-	Spool string // the folder of the spools
-	Disk  string // the file system they are on; empty for the machine's
-	clock *clock
+	Spool string          // the folder of the spools
+	Disk  string          // the file system they are on; empty for the machine's
+	clock *faketime.Clock // nil without Options.Clock
 	db    *pgxpool.Pool
 	notes notes
 
