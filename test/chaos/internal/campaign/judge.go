@@ -67,7 +67,8 @@ func (r *run) judgeQueue(ctx context.Context, q *load.Queue) error {
 // awaitRest waits until no process holds more than before.
 func (r *run) awaitRest(ctx context.Context, before map[string]judge.Resources) (wrong []string) {
 	for begun := time.Now(); time.Since(begun) < restLimit && ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
-		if wrong = judge.Grown(before, judge.Hold(ctx, r.stand)); len(wrong) == 0 {
+		sessions, err := judge.Sessions(ctx, r.stand.DB())
+		if wrong = append(judge.Grown(before, judge.Hold(ctx, r.stand)), sessions...); len(wrong) == 0 && err == nil {
 			return nil
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"queen.internal/test/chaos/internal/stand"
 )
 
@@ -68,6 +70,25 @@ func Grown(before, after map[string]Resources) (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// sessionsOfPools is how many connections the pools of a stand's services may have together, by their defaults
+// (docs/configuration.md), and a few that end just now.
+const sessionsOfPools = 2*6 + 2*14 + 4 + 6 + 8
+
+// Sessions says what is wrong with the services' sessions when nothing is under way: more than their pools may have, or one
+// that sits in a transaction.
+func Sessions(ctx context.Context, db *pgxpool.Pool) (wrong []string, err error) {
+	var all, open int
+	err = db.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE state LIKE 'idle in transaction%')
+		FROM pg_stat_activity WHERE usename = 'queen'`).Scan(&all, &open)
+	if err != nil {
+		return nil, fmt.Errorf("count the sessions: %w", err)
+	}
+	if all > sessionsOfPools || open > 0 {
+		wrong = append(wrong, fmt.Sprintf("resources: %d sessions of services, of which %d sit in a transaction", all, open))
+	}
+	return wrong, nil
 }
 
 // loudest is how many lines a second a service may write, and over how many seconds that is measured: a start writes a
