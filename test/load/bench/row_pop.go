@@ -148,6 +148,37 @@ func popOne(ctx context.Context, b *bench) ([]Result, error) {
 	return []Result{compare("pop and ack, batch 1, 64 consumers", "messages/s", "one-row insert, 16 clients", verdict.Bar{Limit: 1.3}, taken, acked, stored)}, nil
 }
 
+// carried is the most that sending small segments along with their hints could bring: a second group pops one by one what
+// the first has just read, so that none of its pops reads a segment.
+func carried(ctx context.Context, b *bench) ([]Result, error) {
+	var taken []Taken
+	for pair := range b.pairs {
+		b.say("pair %d of %d", pair+1, b.pairs)
+		q, err := b.fill(ctx, b.enough(10_000), 256, 1, 2)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.forget(ctx); err != nil {
+			return nil, err
+		}
+		var t Taken
+		if t.Yardstick, err = b.turnOf(ctx, "pop 1, read", q.consumers(0, 64, 1).Consume); err != nil {
+			return nil, err
+		}
+		if t.Subject, err = b.turnFor(ctx, "pop 1, in memory", b.warmup/2, b.duration/2, q.consumers(1, 64, 1).Consume); err != nil {
+			return nil, err
+		}
+		taken = append(taken, t)
+		if err := clean(q.ledger, false); err != nil {
+			return nil, err
+		}
+	}
+	r := compare("pop and ack, batch 1, segments in memory: the most that hints which carry messages could bring", "messages/s",
+		"segments read from PostgreSQL", verdict.Bar{}, taken, acked, acked)
+	r.Bar, r.Met = "", nil // it is no promise
+	return []Result{r}, nil
+}
+
 func both(ctx context.Context, b *bench) ([]Result, error) {
 	l, err := b.ledger(16, partitions, 1)
 	if err != nil {

@@ -24,6 +24,7 @@ func table() []row {
 		{"push-1", "push, batch 1, 64 and 256 connections", local.Options{}, pushOne},
 		{"pop-100", "pop and ack, batch 100, 16 consumers, cold and warm", local.Options{}, popHundred},
 		{"pop-1", "pop and ack, batch 1, 64 consumers", local.Options{}, popOne},
+		{"carried", "what a pop would save if hints carried the messages, batch 1", local.Options{}, carried},
 		{"both-100", "push, pop and ack at once, batch 100", local.Options{}, both},
 		{"latency", "push to delivered, 200 a second", local.Options{}, latency},
 		{"latency-64", "the same with 4 consumers on 64 partitions", local.Options{}, latencyMany},
