@@ -92,7 +92,8 @@ func (l *traffic) produce(ctx context.Context, producer int) {
 		if !l.ask("push", http.MethodPost, "/api/v1/push", map[string]any{"items": []any{item}}, &results, http.StatusCreated) {
 			continue
 		}
-		if len(results) != 1 || results[0].Status != "queued" {
+		// On a machine that is busy with other things the database may be found too slow: then it is on the disk.
+		if len(results) != 1 || results[0].Status != "queued" && results[0].Status != "buffered" {
 			l.note("push", fmt.Sprintf("%+v", results))
 		}
 		l.mu.Lock()
@@ -202,6 +203,7 @@ func TestARollingRestartFailsNoRequest(t *testing.T) {
 	}
 	stop()
 	working.Wait()
+	awaitDrained(t, c, 2)
 	l.consume(t.Context(), true)
 	l.client.CloseIdleConnections()
 	l.mu.Lock()
