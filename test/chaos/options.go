@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +42,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.Uint64Var(&o.Seed, "seed", 1, "what all choices follow from; with -runs, of the first run")
 	f.IntVar(&o.runs, "runs", 1, "runs, with one seed after the other")
 	f.StringVar(&workloads, "workload", strings.Join(load.Names(), ","), "comma list of workloads (chaos list tells them)")
-	f.StringVar(&faults, "faults", strings.Join(fault.Names(), ","), "comma list of faults; none: an undisturbed run")
+	f.StringVar(&faults, "faults", strings.Join(usual(), ","), "comma list of faults; none: an undisturbed run")
 	f.DurationVar(&o.Span, "t", time.Minute, "how long load and faults go on")
 	f.DurationVar(&o.Longest, "longest", 0, "bounds each dose of a fault; 0: a fifth of -t or what lets each come once, at most a minute")
 	f.IntVar(&o.Floor, "floor", 0, fmt.Sprintf("operations that must be answered, or the run shows too little; 0: %d for each second of -t", floorRate))
@@ -71,6 +72,12 @@ func parse(args []string, out io.Writer) (options, error) {
 	}
 	o.normalize()
 	return o, nil
+}
+
+// usual are the faults that a correct Queen is known to stand. A clock that was far ahead leaves leases that keep their
+// partitions until it gets there again (docs/reliability.md).
+func usual() []string {
+	return slices.DeleteFunc(fault.Names(), func(name string) bool { return name == "clock" })
 }
 
 func (o *options) normalize() {
