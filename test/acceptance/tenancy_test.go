@@ -122,7 +122,7 @@ func TestMalformedTenantIsRefused(t *testing.T) {
 				l := &line{T: t, suite: s, tenant: bad}
 				for range l.addresses(row.Role) {
 					status, answer := l.send(row.Method, path, `{}`)
-					if row.Tenant && (status != http.StatusBadRequest || answer != want) || !row.Tenant && status == http.StatusBadRequest {
+					if refused := status == http.StatusBadRequest && answer == want; refused != row.Tenant {
 						t.Errorf("%q: %d %.300s", bad, status, answer)
 					}
 				}
