@@ -6,8 +6,9 @@
 --          may take them all. p_at_least_one gives the first message whatever its size. p_lease_seconds NULL takes the
 --          queue's.
 --          p_clock_cap is the latest time that the caller believes this clock can show, 500 ms after what it takes for the
---          time: a leap forward beyond it must not end live leases. New leases are counted from the later of that time
---          and the clock, so that they last also when the leap turns out to be true, or a fallen clock returns.
+--          time: a leap forward beyond it must not end live leases. New leases are counted from the clock, so that
+--          they last also when the leap turns out to be true; from that time when the clock has fallen more than another
+--          500 ms below it, so that they last when it returns. Less may be the caller's not knowing better.
 --          p_limited says that the caller knows the verdicts 7 to 9; without it no queue has a delivery limit. p_pauses
 --          says that it knows 10; without it a pause looks like 2. Without p_inserts nothing is claimed where the cursor has
 --          no row yet: the verdict is 11.
@@ -39,6 +40,7 @@ DECLARE
     v_cursor  queen.cursors;
     v_span    record;
     v_now     timestamptz;
+    v_from    timestamptz; -- new leases count from here
     v_taken   integer := 0;
     v_batch   bigint := p_batch;
     v_bytes   bigint := p_max_bytes;
@@ -47,6 +49,7 @@ DECLARE
 BEGIN
     clock := clock_timestamp();
     v_now := least(clock, p_clock_cap);
+    v_from := CASE WHEN clock < p_clock_cap - interval '1 s' THEN p_clock_cap - interval '500 ms' ELSE clock END;
 
     SELECT q.id, CASE WHEN q.lease_seconds > 0 THEN q.lease_seconds ELSE 60 END AS lease_seconds, make_interval(secs => q.delayed_processing_seconds) AS delay,
            make_interval(secs => q.window_buffer_seconds) AS window_buffer,
@@ -131,7 +134,7 @@ BEGIN
                 head_offset = NULL, attempt = 0, retry_count = 0, delivered_end = greatest(c.delivered_end, c.batch_end), alone = 0, not_before = NULL
             WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;
         ELSE
-            attempt := v_attempt; until := greatest(clock, p_clock_cap - interval '500 ms') + make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds));
+            attempt := v_attempt; until := v_from + make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds));
             UPDATE queen.cursors c
             SET batch_end = claim.last_offset, lease_id = p_lease, lease_expires_at = claim.until,
                 head_offset = claim.first_offset, attempt = claim.attempt, delivered_end = greatest(c.delivered_end, c.batch_end), not_before = NULL,

@@ -10,7 +10,8 @@ CREATE OR REPLACE FUNCTION queen.extend_lease(
 RETURNS TABLE (renewed integer, expires_at timestamptz)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_now timestamptz;
+    v_now  timestamptz;
+    v_from timestamptz; -- the renewal counts from here
 BEGIN
     IF p_subscriptions IS NULL THEN
         SELECT coalesce(array_agg(c.subscription_id), '{}'), coalesce(array_agg(c.partition_id), '{}')
@@ -22,12 +23,13 @@ BEGIN
         WHERE (c.subscription_id, c.partition_id) IN (SELECT k.s, k.p FROM unnest(p_subscriptions, p_partitions) AS k(s, p))
         ORDER BY c.partition_id, c.subscription_id
         FOR NO KEY UPDATE;
-    v_now := least(clock_timestamp(), p_clock_cap); -- after the wait, in which the lease may have been ended
+    v_from := clock_timestamp(); -- after the wait, in which the lease may have been ended
+    v_now := least(v_from, p_clock_cap);
+    v_from := CASE WHEN v_from < p_clock_cap - interval '1 s' THEN p_clock_cap - interval '500 ms' ELSE v_from END;
 
     WITH extended AS (
         UPDATE queen.cursors c
-        SET lease_expires_at = greatest(c.lease_expires_at,
-            greatest(clock_timestamp(), p_clock_cap - interval '500 ms') + make_interval(secs => greatest(p_seconds, 1)))
+        SET lease_expires_at = greatest(c.lease_expires_at, v_from + make_interval(secs => greatest(p_seconds, 1)))
         FROM queen.subscriptions s JOIN queen.queues q ON q.id = s.queue_id
         WHERE (c.subscription_id, c.partition_id) IN (SELECT k.s, k.p FROM unnest(p_subscriptions, p_partitions) AS k(s, p))
           AND c.lease_id = p_lease AND c.lease_expires_at > v_now

@@ -7,8 +7,8 @@
 // have one span. Clock keeps a pair of readings, database time and own monotonic time, and Cap is the latest time that the
 // database can honestly show: the last seen database time, plus what our own monotonic clock says has passed, plus a
 // tolerance. Every claim, ack and renewal carries it, and the procedures test expiry against the lesser of the two. New
-// leases and renewals count from the greater of the database's clock and Cap without the tolerance: what is granted while
-// the clock has fallen back is not over when it returns.
+// leases and renewals count from the database's clock, or from Cap without the tolerance where the clock has fallen by more
+// than that: what is granted then is not over when it returns.
 //
 // A reading that is off by more than the tolerance is reported and does not replace the pair until the longest lease
 // granted so far has passed: by then every lease that the leap could have ended has ended honestly. When the clock leaps
