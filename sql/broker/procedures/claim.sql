@@ -6,9 +6,8 @@
 --          may take them all. p_at_least_one gives the first message whatever its size. p_lease_seconds NULL takes the
 --          queue's.
 --          p_clock_cap is the latest time that the caller believes this clock can show, 500 ms after what it takes for the
---          time: a leap forward beyond it must not end live leases. New leases are counted from the clock, so that
---          they last also when the leap turns out to be true; from that time when the clock has fallen more than another
---          500 ms below it, so that they last when it returns. Less may be the caller's not knowing better.
+--          time: a leap beyond it must not end live leases. New leases count from the clock, so that they last also when the
+--          leap turns out to be true; but from that time if the clock is more than 500 ms before it, to last when it returns.
 --          p_limited says that the caller knows the verdicts 7 to 9; without it no queue has a delivery limit. p_pauses
 --          says that it knows 10; without it a pause looks like 2. Without p_inserts nothing is claimed where the cursor has
 --          no row yet: the verdict is 11.
@@ -36,14 +35,12 @@ RETURNS TABLE (partition_id bigint, verdict smallint, first_offset bigint, last_
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_queue   record;
-    v_part    record;
+    v_part    record; v_span record;
     v_cursor  queen.cursors;
-    v_span    record;
     v_now     timestamptz;
     v_from    timestamptz; -- new leases count from here
     v_taken   integer := 0;
-    v_batch   bigint := p_batch;
-    v_bytes   bigint := p_max_bytes;
+    v_batch   bigint := p_batch; v_bytes bigint := p_max_bytes; -- what is left of them
     v_attempt integer;
     v_again   boolean; -- the head was delivered before, and the queue has a delivery limit: it goes alone
 BEGIN
