@@ -3,10 +3,10 @@ package modes
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+
+	"queen.internal/pkg/files"
 )
 
 // line is a switch in the file.
@@ -65,39 +65,11 @@ func (k *Keeper) save() {
 	}
 	data, err := json.Marshal(lines)
 	if err == nil && len(lines) > 0 && string(data) != string(k.saved) {
-		if err = replace(k.o.Path, data); err == nil {
+		if err = files.Replace(k.o.Path, data); err == nil {
 			k.saved = data
 		}
 	}
 	if err != nil {
 		k.o.Logger.Warn("the switches of the cell cannot be kept", "err", err)
 	}
-}
-
-// replace writes a file so that whoever reads it finds the old one or the new one, after a loss of power as well. Several
-// processes may do that at once.
-func replace(path string, data []byte) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write %s: %w", path, err)
-		}
-	}()
-	partial, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	if _, err = partial.Write(data); err == nil {
-		err = partial.Sync()
-	}
-	if err = errors.Join(err, partial.Close()); err == nil {
-		err = os.Rename(partial.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(partial.Name()))
-	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }

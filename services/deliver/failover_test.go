@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"os"
 	"testing"
-	"time"
 
 	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/pg"
@@ -43,20 +42,6 @@ func serverFolder(t *testing.T) string {
 	return folder
 }
 
-// until asks again and again, at the pace of the answers, for what happens in another process.
-func (b *bundle) until(what string, met func() bool) {
-	b.t.Helper()
-	deadline := time.Now().Add(patience)
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for !met() {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("not %s", what)
-		}
-		<-ticker.C
-	}
-}
-
 // A standby takes over that has not seen the last commits: an ack, a lease, a group and a queue. Deliver believes to know where
 // there is work, and forgets it with the first connection to the new server.
 func TestFailover_ToAServerWithoutTheLastCommits(t *testing.T) {
@@ -66,7 +51,7 @@ func TestFailover_ToAServerWithoutTheLastCommits(t *testing.T) {
 	b := &bundle{t: t, database: pgtest.Database{Pool: testkit.Pool(t, config, "test", 2), DSN: primary.DSN("postgres"), Config: config}}
 	b.appender = appendlog.New(log.New(b.database.Pool), nil)
 	b.process = start(t, config, neverLook)
-	b.until("the schema is there", func() bool {
+	testkit.Eventually(b.t, "the schema is there", func() bool {
 		status, _, _, err := b.do(t.Context(), http.MethodGet, "/readyz", "")
 		return err == nil && status == http.StatusOK
 	})
@@ -101,7 +86,7 @@ func TestFailover_ToAServerWithoutTheLastCommits(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Whoever comes first connects to it, and learns of it.
-	b.until("the queue of the lost timeline is gone", func() bool {
+	testkit.Eventually(b.t, "the queue of the lost timeline is gone", func() bool {
 		answer, err := b.pop("/queue/lost?consumerGroup=g&subscriptionMode=all")
 		return err == nil && answer.Status == http.StatusNoContent
 	})

@@ -9,9 +9,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"queen.internal/pkg/queue"
+	"queen.internal/pkg/testkit"
 )
 
 // rawPop sends a pop and leaves the answer to the test.
@@ -32,22 +32,9 @@ func (b *bundle) rawPop(path string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// eventually asks again and again until the answer is yes.
-func (b *bundle) eventually(what string, answer func() bool) {
-	b.t.Helper()
-	deadline := time.Now().Add(patience)
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for ; !answer(); <-ticker.C {
-		if time.Now().After(deadline) {
-			b.t.Fatal("never: " + what)
-		}
-	}
-}
-
 func (b *bundle) givenBack(reason string, n int) {
 	b.t.Helper()
-	b.eventually("given back", func() bool {
+	testkit.Eventually(b.t, "given back", func() bool {
 		_, _, body, err := b.do(context.Background(), http.MethodGet, "/metrics/prometheus", "")
 		return err == nil && strings.Contains(string(body), fmt.Sprintf("queen_leases_given_back_total{reason=%q} %d\n", reason, n))
 	})
@@ -77,7 +64,7 @@ func (b *bundle) gate() (waiting func(n int), open func()) {
 	advisory("pg_advisory_lock(7)")
 	waiting = func(n int) {
 		b.t.Helper()
-		b.eventually("a read that waits", func() bool {
+		testkit.Eventually(b.t, "a read that waits", func() bool {
 			var reads int
 			err := holder.QueryRow(context.Background(), `SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
 				WHERE d.datname = current_database() AND l.locktype = 'advisory' AND l.objid = 7 AND NOT l.granted`).Scan(&reads)

@@ -3,7 +3,6 @@ package main
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"queen.internal/pkg/testkit"
 )
@@ -69,9 +68,7 @@ func TestMaintenance_EndsPollsThatWait(t *testing.T) {
 		b.later("/queue/q?consumerGroup=g&wait=true&timeout=600000"), b.later("/queue/q/partition/p?consumerGroup=g&wait=true&timeout=600000"),
 		b.later("?namespace=q&consumerGroup=h&wait=true&timeout=600000"),
 	}
-	for b.metric("queen_parked_long_polls") < float64(len(polls)) {
-		time.Sleep(5 * time.Millisecond) // the pace of asking
-	}
+	b.parked(len(polls))
 	b.turn(t, `{"enabled":true}`, turnedOn)
 	for i, poll := range polls {
 		if got := poll(); got.Status != http.StatusNoContent {
@@ -91,14 +88,13 @@ func TestMaintenance_HoldsForAProcessThatStartsAndOneThatReadsTheRow(t *testing.
 		t.Errorf("one that starts: %d %s %v", got.Status, got.Raw, err)
 	}
 	// Nothing but the row tells the second one.
-	for on := false; !on; {
+	testkit.Eventually(t, "the second one knows", func() bool {
 		_, _, answer, err := second.do(t.Context(), http.MethodGet, popMaintenance, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		on = string(answer) == `{"popMaintenanceMode":true,"message":"Pop maintenance mode is ON. All POP operations return empty arrays."}`
-		time.Sleep(5 * time.Millisecond) // the pace of asking
-	}
+		return string(answer) == `{"popMaintenanceMode":true,"message":"Pop maintenance mode is ON. All POP operations return empty arrays."}`
+	})
 	if got, err := second.pop("/queue/q?consumerGroup=g&subscriptionMode=all"); err != nil || got.Status != http.StatusNoContent {
 		t.Errorf("one that was there: %d %s %v", got.Status, got.Raw, err)
 	}
@@ -138,12 +134,12 @@ func TestMaintenance_SetDuringAnOutage(t *testing.T) {
 	proxy.Next(testkit.CutStatement, "offer_switch")
 	p.turn(t, `{"enabled":true}`, turnedOn[:len(turnedOn)-1]+`,"stored":false}`)
 	p.manage(t, http.MethodGet, popMaintenance, http.StatusOK, `{"popMaintenanceMode":true,"message":"Pop maintenance mode is ON. All POP operations return empty arrays."}`)
-	for stored := false; !stored; {
-		time.Sleep(5 * time.Millisecond) // the pace of asking
+	testkit.Eventually(t, "it is stored", func() (stored bool) {
 		if err := b.database.Pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM queen.system_state)`).Scan(&stored); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return stored
+	})
 	b.push("q", "p", "a")
 	for _, other := range []*process{p, start(t, b.database.Config, func(*settings) {})} {
 		got, err := other.pop("/queue/q?consumerGroup=g&subscriptionMode=all")

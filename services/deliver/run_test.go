@@ -24,6 +24,7 @@ import (
 	"queen.internal/pkg/queue"
 	"queen.internal/pkg/segment"
 	"queen.internal/pkg/store/log"
+	"queen.internal/pkg/testkit"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m, pgtest.CheckLeaks) }
@@ -338,18 +339,7 @@ func (b *bundle) metric(name string) float64 {
 // parked waits until n polls are parked.
 func (b *bundle) parked(n int) {
 	b.t.Helper()
-	deadline := time.Now().Add(patience)
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for ; ; <-ticker.C {
-		got := b.metric("queen_parked_long_polls")
-		if got == float64(n) {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%v polls are parked, not %d", got, n)
-		}
-	}
+	testkit.Eventually(b.t, fmt.Sprint(n, " polls are parked"), func() bool { return b.metric("queen_parked_long_polls") == float64(n) })
 }
 
 func (b *bundle) exec(sql string, args ...any) {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -175,15 +174,16 @@ func TestMaintenance_SetDuringAnOutage(t *testing.T) {
 	}
 	s.mustPush(t, items(item("q", "p", "1")))
 	link.set(up)
-	for value := ""; value == ""; {
-		time.Sleep(5 * time.Millisecond) // the pace of asking
+	testkit.Eventually(t, "it is stored", func() bool {
+		var value string
 		if err := db.Pool.QueryRow(t.Context(), `SELECT coalesce(max(value::text), '') FROM queen.system_state WHERE key = 'maintenance_mode'`).Scan(&value); err != nil {
 			t.Fatal(err)
 		}
 		if value != "" && value != `{"enabled": true}` {
 			t.Fatal(value)
 		}
-	}
+		return value != ""
+	})
 	other := start(t, db.Config, nil)
 	if r := other.mustPushSoon(t, items(item("q", "p", "2"))); statuses(r) != "buffered" {
 		t.Errorf("%+v", r)

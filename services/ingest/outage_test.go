@@ -218,15 +218,10 @@ func TestOutage_AColdBootSpools(t *testing.T) {
 	}
 	s.mustPush(t, items(item("q", "p", "0")))
 	list := filepath.Join(folder, "queues.json")
-	for {
-		if data, err := os.ReadFile(list); err == nil && strings.Contains(string(data), `"none"`) {
-			break
-		}
-		if t.Context().Err() != nil {
-			t.Fatal("the list of queues was never written")
-		}
-		time.Sleep(10 * time.Millisecond) // the pace of looking
-	}
+	testkit.Eventually(t, "the list of queues is written", func() bool {
+		data, err := os.ReadFile(list)
+		return err == nil && strings.Contains(string(data), `"none"`)
+	})
 	link.set(down)
 	if r := s.mustPush(t, items(item("q", "p", "1"), item("q", "r", "x"))); statuses(r) != "buffered buffered" {
 		t.Fatalf("%+v", r)

@@ -10,7 +10,7 @@ import (
 // below pkg, so a family such as store counts as one.
 var layers = [][]string{
 	{"queue", "wire", "route", "segment", "seal"},
-	{"config", "logging", "metrics", "backoff", "health"},
+	{"config", "logging", "metrics", "backoff", "health", "files"},
 	{"pg", "pgserver", "schema", "mesh", "auth", "httpd", "client"},
 	{"store"},
 	{"appendlog", "modes"},

@@ -7,24 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"queen.internal/pkg/testkit"
 )
 
-// Eventually asks again and again, at a pace that leaves the machine to others, until the answer is yes. It fails the
-// test when that has not come within a minute.
+// Eventually is testkit's, for what its place in a test names.
 func Eventually(t *testing.T, answer func() bool) {
 	t.Helper()
-	pace := time.NewTicker(20 * time.Millisecond)
-	defer pace.Stop()
-	limit := time.NewTimer(time.Minute)
-	defer limit.Stop()
-	for !answer() {
-		select {
-		case <-pace.C:
-		case <-limit.C:
-			t.Fatal("not within a minute")
-		}
-	}
+	testkit.Eventually(t, "what is awaited here", answer)
 }
 
 // ParkedAt is how many long polls one deliver holds.

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -70,9 +72,9 @@ func (k *keeper) keep(r row, results []Result) error {
 	measured := k.about
 	measured.Results = results
 	record.Rows[r.name] = measured
-	raw, err := json.MarshalIndent(record, "", "  ")
+	raw, err := record.marshal()
 	if err == nil {
-		err = os.WriteFile(k.record, append(raw, '\n'), 0o644)
+		err = os.WriteFile(k.record, raw, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", k.record, err)
@@ -81,6 +83,22 @@ func (k *keeper) keep(r row, results []Result) error {
 		return nil
 	}
 	return writeDocument(k.document, record)
+}
+
+// marshal gives each row one line, so that a comparison of two records names the rows that were measured anew.
+func (r Record) marshal() ([]byte, error) {
+	raw := []byte(`{"rows": {`)
+	for i, name := range slices.Sorted(maps.Keys(r.Rows)) {
+		row, err := json.Marshal(r.Rows[name])
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = append(fmt.Appendf(raw, "\n%q: ", name), row...)
+	}
+	return append(raw, "\n}}\n"...), nil
 }
 
 // version names what is measured.

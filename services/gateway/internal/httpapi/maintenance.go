@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -14,40 +13,12 @@ import (
 	"queen.internal/services/gateway/internal/forward"
 )
 
-// maintenance sums over the ingests. The first that refuses the credential speaks for all.
+// maintenance sums over the ingests.
 func (a *API) maintenance(c *gin.Context, row route.Row) {
-	servers, refused := a.maintained(c, row.Role, row.Path)
-	switch {
-	case refused != nil:
-		_ = httpd.Raw(c, refused.Status, refused.Body) // Raw notes the error for the log
-	case len(servers) == 0:
-		fail(c, row.Role, &forward.UnreachableError{Role: row.Role})
-	default:
-		_ = httpd.Raw(c, http.StatusOK, wire.AppendMaintenanceOf(nil, servers)) // as above
-	}
+	sum(a, c, row, maintenanceServer, wire.AppendMaintenanceOf)
 }
 
-// maintained is what the servers say, none when not one can tell.
-func (a *API) maintained(c *gin.Context, role route.Role, path string) (servers []wire.MaintenanceServer, refused *forward.Said) {
-	said, known := a.Forwarder.AskAll(c.Request.Context(), role, path, c.GetHeader("Authorization")), 0
-	for i := range said {
-		s := &said[i]
-		if s.Status == http.StatusUnauthorized || s.Status == http.StatusForbidden {
-			return nil, s
-		}
-		server := maintenanceServer(s)
-		if servers = append(servers, server); server.Error == "" {
-			known++
-		}
-	}
-	if known == 0 {
-		return nil, nil
-	}
-	return servers, nil
-}
-
-func maintenanceServer(s *forward.Said) wire.MaintenanceServer {
-	server := wire.MaintenanceServer{Server: s.Address}
+func maintenanceServer(s *forward.Said) (server wire.MaintenanceServer, known bool) {
 	var told struct {
 		MaintenanceMode, PopMaintenanceMode, BufferHealthy bool
 		BufferStats                                        struct {
@@ -59,21 +30,14 @@ func maintenanceServer(s *forward.Said) wire.MaintenanceServer {
 			}
 		}
 	}
-	switch stats := &told.BufferStats; {
-	case s.Err != nil:
-		server.Error = "it does not answer"
-	case s.Status != http.StatusOK:
-		server.Error = fmt.Sprintf("it answers with status %d", s.Status)
-	case json.Unmarshal(s.Body, &told) != nil:
-		server.Error = "its answer cannot be read"
-	default:
-		server.Maintenance = wire.Maintenance{
-			Push: told.MaintenanceMode, Pop: told.PopMaintenanceMode, Healthy: told.BufferHealthy,
-			Buffers: wire.Buffers{Pending: stats.PendingCount, Failed: stats.FailedCount, DBHealthy: stats.DBHealthy},
-			Files:   stats.FailedFiles.Count, Bytes: stats.FailedFiles.TotalBytes,
-		}
+	server = wire.MaintenanceServer{Server: s.Address, Error: reading(s, &told)}
+	stats := &told.BufferStats
+	server.Maintenance = wire.Maintenance{
+		Push: told.MaintenanceMode, Pop: told.PopMaintenanceMode, Healthy: told.BufferHealthy,
+		Buffers: wire.Buffers{Pending: stats.PendingCount, Failed: stats.FailedCount, DBHealthy: stats.DBHealthy},
+		Files:   stats.FailedFiles.Count, Bytes: stats.FailedFiles.TotalBytes,
 	}
-	return server
+	return server, server.Error == ""
 }
 
 // setMaintenance has one ingest turn the mode for all, and tells what waits at each of them.
@@ -90,7 +54,7 @@ func (a *API) setMaintenance(c *gin.Context, row route.Row) {
 	}
 	body := answer.body.Bytes()
 	if answer.status == http.StatusOK && json.Unmarshal(body, &told) == nil {
-		servers, _ := a.maintained(c, row.Role, row.Path) // whoever may turn it may ask
+		servers, _ := askAll(a, c, row, maintenanceServer) // whoever may turn it may ask
 		turned := wire.Turned{
 			On: told.MaintenanceMode, Buffered: told.BufferedMessages, Healthy: told.BufferHealthy,
 			Unstored: told.Stored != nil && !*told.Stored,

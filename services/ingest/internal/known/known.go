@@ -13,16 +13,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
+	"queen.internal/pkg/files"
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/store/log"
 )
@@ -159,19 +158,8 @@ func (q *Queues) save(flagged []log.Flagged) error {
 	if err != nil || string(data) == string(q.saved) {
 		return err
 	}
-	// Several processes may do this at once, with the same list.
-	partial, err := os.CreateTemp(filepath.Dir(q.path), filepath.Base(q.path)+".*")
-	if err != nil {
+	if err := files.Replace(q.path, data); err != nil { // several processes may do this at once, with the same list
 		return err
-	}
-	if _, err = partial.Write(data); err == nil {
-		err = partial.Sync()
-	}
-	if err = errors.Join(err, partial.Close()); err == nil {
-		err = os.Rename(partial.Name(), q.path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", q.path, errors.Join(err, os.Remove(partial.Name())))
 	}
 	q.saved = data
 	return nil
