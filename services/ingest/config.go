@@ -47,23 +47,50 @@ type Spool struct {
 	FileRecords config.Int `envconfig:"FILE_BUFFER_EVENTS_PER_FILE" floor:"1"`
 	MaxBytes    config.Int `envconfig:"QUEEN_SPOOL_MAX_BYTES" floor:"0"`      // of all files of this process; 0: as many as there is room for
 	MinFree     config.Int `envconfig:"QUEEN_SPOOL_MIN_FREE_BYTES" floor:"0"` // bytes of the disk that are left to others
+	// True: a Dir that cannot be used is replaced by a folder among the temporary files. False: it ends the boot.
+	AllowFallback config.Bool `envconfig:"QUEEN_SPOOL_ALLOW_FALLBACK"`
+	// Milliseconds for which pushes wait behind a record of their partition that cannot be brought to a database that answers;
+	// then they go past it. 0: they never do.
+	BarrierMax config.Int `envconfig:"QUEEN_SPOOL_BARRIER_MAX_MS" floor:"0"`
 }
 
-// open makes the folder usable for a process of that server id. The error names the setting.
-func (s *Spool) open(server string, logger *slog.Logger) (*spool.Folder, error) {
+// fallbackName is the folder among the temporary files.
+const fallbackName = "queen-buffers"
+
+// open makes the folder usable for a process of that server id, or another one below temp if that is allowed; then Dir is
+// that one. The error names the setting.
+func (s *Spool) open(server, temp string, logger *slog.Logger) (*spool.Folder, error) {
+	wanted := s.Dir
+	folder, err := s.openDir(server, logger)
+	if err == nil {
+		return folder, nil
+	}
+	err = fmt.Errorf("FILE_BUFFER_DIR=%q: %w", wanted, err)
+	if !s.AllowFallback {
+		return nil, err
+	}
+	s.Dir = filepath.Join(temp, fallbackName)
+	folder, fallback := s.openDir(server, logger)
+	if fallback == nil {
+		fallback = disk.Private(s.Dir)
+	}
+	if fallback != nil {
+		return nil, fmt.Errorf("%w; nor can QUEEN_SPOOL_ALLOW_FALLBACK help: %w", err, fallback)
+	}
+	logger.Warn("the spool's folder cannot be used, pushes are kept among the temporary files", "dir", s.Dir, "err", err)
+	return folder, nil
+}
+
+func (s *Spool) openDir(server string, logger *slog.Logger) (*spool.Folder, error) {
 	root, err := filepath.Abs(s.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("FILE_BUFFER_DIR=%q: %w", s.Dir, err)
+		return nil, err
 	}
 	s.Dir = root
-	folder, err := spool.Open(spool.Options{
+	return spool.Open(spool.Options{
 		FS: disk.OS{}, Root: root, Server: server, Logger: logger,
 		MaxBytes: int64(s.MaxBytes), MinFree: int64(s.MinFree), FileBytes: spoolFileBytes, FileRecords: int(s.FileRecords),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("FILE_BUFFER_DIR=%q: %w", s.Dir, err)
-	}
-	return folder, nil
 }
 
 // spoolFileBytes ends a file that has this size: the unit in which space is given back.
@@ -127,6 +154,7 @@ func (s *settings) blocks(version string) []config.Block {
 		{Name: "file_buffer", Attrs: []slog.Attr{
 			slog.String("dir", s.Dir), slog.Int64("flush_interval_ms", int64(s.PaceMillis)), slog.Int64("max_batch_size", int64(s.BatchMessages)),
 			slog.Int64("max_events_per_file", int64(s.FileRecords)), slog.Int64("max_bytes", int64(s.MaxBytes)), slog.Int64("min_free_bytes", int64(s.MinFree)),
+			slog.Bool("allow_fallback", bool(s.AllowFallback)), slog.Int64("barrier_max_ms", int64(s.BarrierMax)),
 		}},
 		{Name: "jobs", Attrs: []slog.Attr{slog.Bool("apply_schema", bool(s.ApplySchema))}},
 		s.Encryption.In(s.Tenancy.Block()),

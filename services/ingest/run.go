@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -90,7 +91,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	}
 	appends = newLog(store, func(committed []appendlog.Announcement) { hints.Announce(appendlog.Hints(committed)...) })
 	appends.OnQueue(func(tenant uuid.UUID, queue string) { hints.AnnounceConfig(tenant, queue, false) })
-	folder, err := s.Spool.open(hints.ID(), logging.For(env.Logger, "spool"))
+	folder, err := s.Spool.open(hints.ID(), os.TempDir(), logging.For(env.Logger, "spool"))
 	if err != nil {
 		return errors.Join(err, connections.Close(ctx))
 	}
@@ -109,7 +110,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	guard = outage.New(outage.Options{
 		Log: appends, Folder: folder, Keys: keys, Ping: connections.Ping, Forget: store.ForgetSpool, NoSpool: queues.NoSpool,
 		Ready: appendable, Held: func() bool { return switches.On(mesh.PushMaintenance) },
-		BatchMessages: int(s.BatchMessages), Pace: s.PaceMillis.Millis(), Logger: logging.For(env.Logger, "spool"),
+		BatchMessages: int(s.BatchMessages), Pace: s.PaceMillis.Millis(), BarrierMax: s.BarrierMax.Millis(), Logger: logging.For(env.Logger, "spool"),
 	})
 	batcher := batch.New(guard, bounds)
 	guard.Over(batcher)

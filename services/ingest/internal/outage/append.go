@@ -41,21 +41,6 @@ func (g *Guard) Append(ctx context.Context, groups []appendlog.Group) []appendlo
 	return results
 }
 
-// route says which groups go to the database and which to the spool.
-func (g *Guard) route(groups []appendlog.Group, held bool) (direct, spooled []int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	pending := g.pendingMessages() > 0
-	for i := range groups {
-		if held || g.down || pending && g.holds(groups[i].Key) {
-			spooled = append(spooled, i)
-		} else {
-			direct = append(direct, i)
-		}
-	}
-	return direct, spooled
-}
-
 // append tries the groups at the given places and returns those that have to be spooled.
 func (g *Guard) append(ctx context.Context, groups []appendlog.Group, results []appendlog.Result, places []int) (rest []int) {
 	if err := g.o.Ready(); err != nil {

@@ -31,6 +31,11 @@
 // finds nothing pending when it goes on. Hold is refused while a group of the partition is on its way to the disk; then
 // these were not the last.
 //
+// A record that is refused, or a spool that cannot be read, would keep the pushes of its partitions waiting behind it for as
+// long as that lasts. With Options.BarrierMax they go past it to the log after that time, in which the database answered and
+// nothing of the partition was settled. A backlog that is worked off, a lock and an outage are no such thing. What is spooled
+// keeps its order all the same.
+//
 // # Exactly once
 //
 // A replay and the note up to which record its partition has been replayed are one transaction, under the partition's

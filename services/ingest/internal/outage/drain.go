@@ -65,6 +65,9 @@ func (g *Guard) step(ctx context.Context) time.Duration {
 	}
 	g.adoptPeers()
 	if g.o.Held() {
+		g.mu.Lock()
+		g.unbar()
+		g.mu.Unlock()
 		return adoptEvery
 	}
 	for _, src := range g.list() {
@@ -134,7 +137,7 @@ func (g *Guard) bring(ctx context.Context, src *source) bool {
 
 // fill reads ahead. It says whether it set something aside, which is progress, too.
 func (g *Guard) fill(src *source) (progress bool) {
-	id := src.spool.Name().ID
+	id, blocked := src.spool.Name().ID, false
 	for len(src.window) < windowItems && src.bytes < windowBytes {
 		item := src.stuck
 		if src.stuck = nil; item == nil {
@@ -143,6 +146,7 @@ func (g *Guard) fill(src *source) (progress bool) {
 				break
 			} else if err != nil {
 				g.trouble("read a spool", "spool", src.spool.Name().String(), "err", err)
+				blocked = true
 				break
 			}
 		}
@@ -157,7 +161,7 @@ func (g *Guard) fill(src *source) (progress bool) {
 			continue
 		}
 		if kept := src.spool.SetAside(item, "unreadable"); kept != nil {
-			src.stuck = item
+			src.stuck, blocked = item, true
 			g.trouble("set a record of the spool aside", "spool", src.spool.Name().String(), "err", kept)
 			break
 		}
@@ -165,6 +169,7 @@ func (g *Guard) fill(src *source) (progress bool) {
 		g.setAside("unreadable", src, id, item.Sequence, err)
 		g.spoilt(src)
 	}
+	g.block(src, blocked)
 	if met := src.spool.Damage(); met != src.met {
 		src.met = met
 		g.spoilt(src)

@@ -41,6 +41,7 @@ type Options struct {
 
 	BatchMessages int           // of one replay, at least one record
 	Pace          time.Duration // between two replays when the first failed
+	BarrierMax    time.Duration // after which pushes go past a record that cannot be brought; 0: never
 	Logger        *slog.Logger
 }
 
@@ -80,23 +81,25 @@ type Guard struct {
 	own      *source   // nil when there is none to append to
 	full     bool      // the last attempt to store something failed
 	counters Counters
+	barred   map[appendlog.Key]*bar // partitions whose next record cannot be brought
 
 	drain drain // of Run
 	noted logging.Sampler
 }
 
-// Counters are what happened since the start, in messages but for the last two.
+// Counters are what happened since the start, in messages unless it says otherwise.
 type Counters struct {
 	Spooled  int64 // answered buffered
 	Failed   int64 // that could be stored nowhere
 	Replayed int64 // settled, duplicates included
 	SetAside int64 // records
 	Adopted  int64 // spools
+	Passed   int64 // partitions whose new pushes went past records that cannot be brought
 }
 
 // New returns a Guard. It touches no disk.
 func New(o Options) *Guard {
-	g := &Guard{o: o, wake: make(chan struct{}, 1), making: make(chan struct{}, 1), drain: newDrain(), noted: logging.Sampler{Window: reportEvery}}
+	g := &Guard{o: o, wake: make(chan struct{}, 1), making: make(chan struct{}, 1), drain: newDrain(), noted: logging.Sampler{Window: reportEvery}, barred: map[appendlog.Key]*bar{}}
 	g.making <- struct{}{}
 	return g
 }

@@ -21,6 +21,7 @@ func (g *Guard) Watch(registerer prometheus.Registerer) {
 		{"queen_spool_replayed_messages_total", "Messages of spools that are settled in the database.", true, func(s Status) float64 { return float64(s.Counters.Replayed) }},
 		{"queen_spool_set_aside_records_total", "Records that were set aside.", true, func(s Status) float64 { return float64(s.Counters.SetAside) }},
 		{"queen_spool_adopted_total", "Spools of dead processes that were taken over.", true, func(s Status) float64 { return float64(s.Counters.Adopted) }},
+		{"queen_spool_barriers_passed_total", "Partitions whose pushes went past records that cannot be replayed.", true, func(s Status) float64 { return float64(s.Counters.Passed) }},
 	} {
 		value := func() float64 { return m.value(g.Status()) }
 		if m.counter {

@@ -35,6 +35,7 @@ func (g *Guard) fall(err error) {
 	g.mu.Lock()
 	before, pending := g.down, g.pendingMessages()
 	g.suspect, g.down = false, true
+	g.unbar()
 	g.mu.Unlock()
 	if !before {
 		g.o.Logger.Warn("DB down — entering buffered mode (degraded durability)", "pending", pending, "err", pg.Reason(err))

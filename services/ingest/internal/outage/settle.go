@@ -51,6 +51,7 @@ func (g *Guard) settleShare(src *source, s *share, r *appendlog.Replayed) bool {
 	if g.isolate(s) {
 		return true
 	}
+	g.obstruct(s.key)
 	t := g.delay(s, r.Err)
 	if t.refusals++; t.refusals < maxRefusals {
 		return false
@@ -104,6 +105,7 @@ func (g *Guard) abandon(src *source, entries []*entry, reason string, cause erro
 	for _, e := range entries {
 		if err := src.spool.SetAside(e.item, reason); err != nil {
 			g.trouble("set a record of the spool aside", "spool", src.spool.Name().String(), "err", err)
+			g.obstruct(e.rec.Key)
 			return false
 		}
 		g.setAside(reason, src, src.spool.Name().ID, e.item.Sequence, cause, "queue", e.rec.Key.Queue, "messages", len(e.rec.Messages))
@@ -133,4 +135,5 @@ func (g *Guard) drop(src *source, e *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	src.expect(e.rec.Key, len(e.rec.Messages), -1)
+	delete(g.barred, e.rec.Key)
 }

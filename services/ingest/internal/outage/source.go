@@ -17,9 +17,10 @@ type source struct {
 	pending  map[appendlog.Key]int // records that are not settled, by partition
 	records  int64                 // the same, of all partitions
 	messages int64
-	writing  int  // appends under way
-	retired  bool // nothing more is appended; once it is empty it is removed
-	lost     bool // its folder was taken away
+	writing  int       // appends under way
+	retired  bool      // nothing more is appended; once it is empty it is removed
+	lost     bool      // its folder was taken away
+	blocked  time.Time // since when it can neither be read on nor set aside what comes next; zero while it can
 
 	window []*entry // read and not settled, in their order
 	bytes  int      // of the window
@@ -46,16 +47,6 @@ func (s *source) expect(key appendlog.Key, messages, sign int) {
 	}
 	s.records += int64(sign)
 	s.messages += int64(sign * messages)
-}
-
-// holds says whether a spool has records of a partition. The caller holds the mutex.
-func (g *Guard) holds(key appendlog.Key) bool {
-	for _, src := range g.sources {
-		if src.pending[key] > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // borrow is our own source with one more append under way; a new one is made when there is none.

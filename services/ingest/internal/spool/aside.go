@@ -44,7 +44,7 @@ func (f *Folder) keep(name string, data []byte) error {
 
 // Try says why the disk takes nothing, nil when it does.
 func (f *Folder) Try() error {
-	fsys, path := f.o.FS, filepath.Join(f.o.Root, fmt.Sprintf("try.%s", uuid.NewString()))
+	fsys, path := f.o.FS, f.tryPath()
 	h, err := fsys.Create(path)
 	if err != nil {
 		return err
@@ -53,6 +53,10 @@ func (f *Folder) Try() error {
 		err = h.Sync()
 	}
 	return errors.Join(err, h.Close(), fsys.Remove(path))
+}
+
+func (f *Folder) tryPath() string {
+	return filepath.Join(f.o.Root, fmt.Sprintf("try.%s", uuid.NewString()))
 }
 
 // tryBytes is a block of most disks.

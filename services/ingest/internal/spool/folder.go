@@ -60,12 +60,29 @@ func Open(o Options) (*Folder, error) {
 	if err := errors.Join(o.FS.SyncDir(filepath.Dir(o.Root)), o.FS.SyncDir(o.Root)); err != nil {
 		return nil, fmt.Errorf("make the spool's folder durable: %w", err)
 	}
+	if err := f.writable(); err != nil {
+		return nil, err
+	}
 	kept, err := o.FS.ReadDir(f.asidePath())
 	if err != nil {
 		return nil, fmt.Errorf("list what was set aside: %w", err)
 	}
 	f.aside.Store(int64(len(kept)))
 	return f, nil
+}
+
+// writable says that files cannot be made in the root, whatever room there is. A disk that is full, or that fails, is not meant:
+// what waits on it can still be brought to the database, and it may take something again.
+func (f *Folder) writable() error {
+	path := f.tryPath()
+	h, err := f.o.FS.Create(path)
+	if err == nil {
+		err = errors.Join(h.Close(), f.o.FS.Remove(path))
+	}
+	if disk.Forbidden(err) {
+		return fmt.Errorf("write to the spool's folder: %w", err)
+	}
+	return nil
 }
 
 // Bytes is how much of the disk the spools of this process take.

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -202,6 +203,17 @@ func TestARootThatCannotBeWrittenIsRefused(t *testing.T) {
 	}
 	if _, err := Open(Options{FS: setup(t).disk, Root: filepath.Join(path, "spool")}); err == nil {
 		t.Error("a folder below a file")
+	}
+}
+
+func TestARootOfWhichFilesCannotBeMadeIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[error]bool{syscall.EROFS: true, syscall.EACCES: true, syscall.ENOSPC: false, syscall.EIO: false} {
+		b := setup(t) // the folders are there
+		b.disk.Fail("create", "try.", 1, name, false)
+		if _, err := Open(b.o); (err != nil) != refused {
+			t.Errorf("%v: opened with %v", name, err)
+		}
 	}
 }
 
