@@ -21,17 +21,17 @@ var betweenAttempts = backoff.Policy{Min: 10 * time.Millisecond, Max: 200 * time
 
 // bundle is the state of one Transact.
 type bundle struct {
-	log  *Log
-	acks *group.Store
-	cap  func() time.Time
-	open []*pending
-	sent group.Bundle
+	log   *Log
+	acks  *group.Store
+	clock func() group.Bounds
+	open  []*pending
+	sent  group.Bundle
 
 	created []log.Queue // not told yet
 }
 
 func newBundle(l *Log, acks *group.Store, t *Transaction) *bundle {
-	b := &bundle{log: l, acks: acks, cap: t.ClockCap, sent: group.Bundle{
+	b := &bundle{log: l, acks: acks, clock: t.Clock, sent: group.Bundle{
 		ID: t.ID, Tenant: t.Tenant, Fingerprint: t.Fingerprint, MessageIDs: t.MessageIDs, Acks: t.Acks, Accepted: t.Accepted,
 	}}
 	for i := range t.Groups {
@@ -109,7 +109,7 @@ func (b *bundle) send(ctx context.Context) (group.BundleResult, error) {
 func (b *bundle) once(ctx context.Context) (group.BundleResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, appendDeadline)
 	defer cancel()
-	b.sent.ClockCap = b.cap()
+	b.sent.Clock = b.clock()
 	return b.acks.Transact(ctx, &b.sent)
 }
 

@@ -3,7 +3,6 @@ package appendlog
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -25,8 +24,8 @@ type Transaction struct {
 	MessageIDs  []uuid.UUID // of all messages, in the order of the request, kept with the outcome
 	Groups      []Group     // distinct keys, none empty
 	Acks        []group.BundleAck
-	Accepted    []uuid.UUID      // as in group.Bundle
-	ClockCap    func() time.Time // of each call; see group.Bundle
+	Accepted    []uuid.UUID         // as in group.Bundle
+	Clock       func() group.Bounds // of each call
 }
 
 // Transacted is what became of a transaction. It was committed when there is a record, by this call or, Repeated, by an

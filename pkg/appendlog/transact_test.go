@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -83,7 +82,7 @@ func (c *consumer) acking(ids ...string) acks.BundleAck {
 func transaction(groups []appendlog.Group, ack ...acks.BundleAck) *appendlog.Transaction {
 	t := &appendlog.Transaction{
 		ID: queue.NewID(), Tenant: queue.DefaultTenant, Fingerprint: []byte("f"), Groups: groups, Acks: ack,
-		ClockCap: func() time.Time { return time.Time{} },
+		Clock: func() acks.Bounds { return acks.Bounds{} },
 	}
 	for i := range groups {
 		for j := range groups[i].Messages {

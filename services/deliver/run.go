@@ -121,7 +121,7 @@ func open(ctx context.Context, env daemon.Env, s *settings) (*parts, error) {
 	store := group.New(p.lanes.Claims)
 	p.lot = wait.New(wait.Options{MaxParked: int(s.MaxWaiters), Workers: searchers, Intervals: s.intervals(), Logger: logging.For(env.Logger, "pop")})
 	p.index = ready.New(group.New(p.lanes.Reads), p.lot, ready.Options{
-		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), ClockCap: clock.Cap, Sweep: s.Sweep.Millis(),
+		Limit: int(s.RingLimit), Refresh: s.WaitMax.Millis(), Timeout: callTimeout, IdleDrop: s.RingIdle.Millis(), Clock: clock.Bounds, Sweep: s.Sweep.Millis(),
 		Doubt: !bool(s.Hotlist), Watch: p.mesh.Watch, Unwatch: p.mesh.Unwatch,
 		Self: p.mesh.ID(), Took: announce.Took(p.mesh), Declined: announce.Declined(p.mesh),
 	})

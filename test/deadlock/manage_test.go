@@ -118,14 +118,14 @@ func (w worker) endLease() error {
 	if !known {
 		return nil
 	}
-	_, err := w.group.Expire(w.Context(), tenant, lease, time.Time{}, keys)
+	_, err := w.group.Expire(w.Context(), tenant, lease, group.Bounds{}, keys)
 	return err
 }
 
 func (w worker) listLeases() (err error) {
 	var at group.LeaseWalk
 	for more := true; more && err == nil; {
-		_, at, more, err = w.group.Leases(w.Context(), tenant, "", "", at, 2, time.Time{})
+		_, at, more, err = w.group.Leases(w.Context(), tenant, "", "", at, 2, group.Bounds{})
 	}
 	return err
 }

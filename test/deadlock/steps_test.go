@@ -94,7 +94,7 @@ func (w worker) request(queueName, groupName string, lease uuid.UUID) (*group.Cl
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := w.group.Find(w.Context(), []group.Search{{Subscription: sub.Ref}}, 10, time.Time{})
+	found, _, err := w.group.Find(w.Context(), []group.Search{{Subscription: sub.Ref}}, 10, group.Bounds{})
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (w worker) ack() error {
 	if len(acks) == 0 {
 		return nil
 	}
-	_, err := w.group.Ack(w.Context(), tenant, w.groupName(), time.Time{}, acks)
+	_, err := w.group.Ack(w.Context(), tenant, w.groupName(), group.Bounds{}, acks)
 	return err
 }
 
@@ -223,7 +223,7 @@ func (w worker) consume() error {
 		}
 		names, claims = append(names, name), append(claims, req)
 	}
-	out, err := w.group.Consume(w.Context(), time.Time{}, ends, claims)
+	out, err := w.group.Consume(w.Context(), group.Bounds{}, ends, claims)
 	if err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func (w worker) extend() error {
 	if !known {
 		return nil
 	}
-	_, err := w.group.Extend(w.Context(), tenant, lease, 1+w.IntN(30), time.Time{}, keys)
+	_, err := w.group.Extend(w.Context(), tenant, lease, 1+w.IntN(30), group.Bounds{}, keys)
 	return err
 }
 
@@ -310,7 +310,7 @@ func (w worker) release() error {
 	if !known {
 		return nil
 	}
-	_, err := w.group.Release(w.Context(), tenant, lease, time.Time{}, keys)
+	_, err := w.group.Release(w.Context(), tenant, lease, group.Bounds{}, keys)
 	return err
 }
 

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -82,20 +81,20 @@ const ackRounds = 8
 
 const ackSQL = `SELECT place, outcome, item_outcomes, lease_released, dead_lettered, coalesce(subscription_id, 0), coalesce(partition_id, 0),
 	coalesce(committed_offset, 0), coalesce(span_end, 0), coalesce(needed_offset, 0), coalesce(last_offset, -1)
-FROM queen.ack($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
+FROM queen.ack($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, NULL, NULL, $18)`
 
 // Ack decides every group of one call, in the order given; no two groups may share partition and lease. All groups that
 // need nothing from the log are decided in one transaction; one that must be resolved against its segments, because the
 // hash rows are gone, or that dead-letters a message, is decided in a later one, in which the dead letter is filed too.
 // Errors have a kind; then nothing is known of the groups, and repeating the call is safe.
-func (s *Store) Ack(ctx context.Context, tenant uuid.UUID, groupName string, clockCap time.Time, groups []AckGroup) ([]AckResult, error) {
+func (s *Store) Ack(ctx context.Context, tenant uuid.UUID, groupName string, clock Bounds, groups []AckGroup) ([]AckResult, error) {
 	results := make([]AckResult, len(groups))
 	open := make([]*openGroup, len(groups))
 	for i := range groups {
 		open[i] = &openGroup{AckGroup: &groups[i], place: i}
 	}
 	for round := 0; len(open) > 0; round++ {
-		answers, err := s.ackOnce(ctx, tenant, groupName, clockCap, open)
+		answers, err := s.ackOnce(ctx, tenant, groupName, clock, open)
 		if err != nil {
 			return nil, pg.Wrap("ack", err)
 		}
@@ -128,14 +127,14 @@ type answer struct {
 	spanEnd, needed int64
 }
 
-func (s *Store) ackOnce(ctx context.Context, tenant uuid.UUID, groupName string, clockCap time.Time, open []*openGroup) ([]answer, error) {
+func (s *Store) ackOnce(ctx context.Context, tenant uuid.UUID, groupName string, clock Bounds, open []*openGroup) ([]answer, error) {
 	p := newAckParams(len(open))
 	for _, g := range open {
 		p.add(g)
 	}
-	rows, err := s.pool.Query(ctx, ackSQL, optionalUUID(&tenant), groupName, optionalTime(clockCap), p.partitions, p.leases, p.counts,
+	rows, err := s.pool.Query(ctx, ackSQL, optionalUUID(&tenant), groupName, optionalTime(clock.Cap), p.partitions, p.leases, p.counts,
 		p.hashes, p.signals, p.offsets, p.spanCommitted, p.spanEnds,
-		p.deadOffsets, p.deadIDs, p.deadCreated, p.deadTransactions, p.deadPayloads, p.deadReasons)
+		p.deadOffsets, p.deadIDs, p.deadCreated, p.deadTransactions, p.deadPayloads, p.deadReasons, optionalTime(clock.Floor))
 	if err != nil {
 		return nil, err
 	}

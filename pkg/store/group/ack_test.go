@@ -214,7 +214,7 @@ func TestAckDecidesGroupsIndependently(t *testing.T) {
 	p1, p2 := b.push("1", "a", "b"), b.push("2", "c", "d")
 	sub := b.subscribe("g", all)
 	lease, claims := b.claim(sub, 10, p1, p2)
-	results, err := b.group.Ack(t.Context(), queue.DefaultTenant, "g", time.Time{}, []group.AckGroup{
+	results, err := b.group.Ack(t.Context(), queue.DefaultTenant, "g", group.Bounds{}, []group.AckGroup{
 		{Partition: claims[1].PartitionUUID, Lease: &lease, Items: []group.AckItem{item("c!")}},
 		{Partition: uuid.New(), Lease: &lease, Items: []group.AckItem{item("a")}},
 		{Partition: claims[0].PartitionUUID, Lease: &lease, Items: []group.AckItem{item("b")}},
@@ -235,11 +235,11 @@ func TestAckDecidesGroupsIndependently(t *testing.T) {
 	if diff := cmp.Diff([]group.ItemOutcome{noop, unresolvable}, results[3].Items); diff != "" {
 		t.Error(diff)
 	}
-	other, err := b.group.Ack(t.Context(), uuid.New(), "g", time.Time{}, []group.AckGroup{{Partition: claims[0].PartitionUUID, Items: []group.AckItem{item("a")}}})
+	other, err := b.group.Ack(t.Context(), uuid.New(), "g", group.Bounds{}, []group.AckGroup{{Partition: claims[0].PartitionUUID, Items: []group.AckItem{item("a")}}})
 	if err != nil || other[0].Outcome != group.UnknownPartition {
 		t.Errorf("another tenant: %+v %v", other, err)
 	}
-	none, err := b.group.Ack(t.Context(), queue.DefaultTenant, "nobody", time.Time{}, []group.AckGroup{{Partition: claims[0].PartitionUUID, Items: []group.AckItem{item("a")}}})
+	none, err := b.group.Ack(t.Context(), queue.DefaultTenant, "nobody", group.Bounds{}, []group.AckGroup{{Partition: claims[0].PartitionUUID, Items: []group.AckItem{item("a")}}})
 	if err != nil || none[0].Outcome != group.NoConsumer {
 		t.Errorf("a group without a cursor: %+v %v", none, err)
 	}
@@ -253,7 +253,7 @@ func TestExtendKeepsALiveLeaseAndRevivesNone(t *testing.T) {
 	lease, _ := b.claim(sub, 10, p1, p2)
 	known := []group.LeaseKey{{Partition: p1, Subscription: sub.ID}, {Partition: p2, Subscription: sub.ID}}
 	extend := func(tenant, lease uuid.UUID, seconds int, keys []group.LeaseKey) group.Extension {
-		got, err := b.group.Extend(t.Context(), tenant, lease, seconds, time.Time{}, keys)
+		got, err := b.group.Extend(t.Context(), tenant, lease, seconds, group.Bounds{}, keys)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func TestClaimUnderACapOffersWhatIsCommitted(t *testing.T) {
 	b := setup(t)
 	p := b.push("p", "1")
 	sub := b.subscribe("g", all)
-	req := group.ClaimRequest{Subscription: sub, Partitions: []int64{p}, Lease: queue.NewID(), Batch: 1, MaxBytes: 1 << 20, AtLeastOne: true, ClockCap: time.Now().Add(-time.Minute)}
+	req := group.ClaimRequest{Subscription: sub, Partitions: []int64{p}, Lease: queue.NewID(), Batch: 1, MaxBytes: 1 << 20, AtLeastOne: true, Clock: group.Bounds{Cap: time.Now().Add(-time.Minute)}}
 	result, err := b.group.Claim(t.Context(), req)
 	if err != nil || result.Claims[0].Verdict != group.Took {
 		t.Errorf("%+v %v", result.Claims, err)
@@ -122,7 +122,7 @@ func TestAckReasonWithANulByte(t *testing.T) {
 	lease, c := b.take(sub, 3, p)
 	it := item("1!")
 	it.Reason = "a\x00b"
-	_, err := b.group.Ack(t.Context(), queue.DefaultTenant, "g", time.Time{}, []group.AckGroup{{Partition: c.PartitionUUID, Lease: &lease, Items: []group.AckItem{it}}})
+	_, err := b.group.Ack(t.Context(), queue.DefaultTenant, "g", group.Bounds{}, []group.AckGroup{{Partition: c.PartitionUUID, Lease: &lease, Items: []group.AckItem{it}}})
 	if err != nil {
 		t.Error(err)
 	}

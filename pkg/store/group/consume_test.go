@@ -3,7 +3,6 @@ package group_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -23,7 +22,7 @@ func completion(sub group.Ref, lease uuid.UUID, c group.Claim) group.Completion 
 
 func (b *bench) consume(completions []group.Completion, claims ...*group.ClaimRequest) group.Consumed {
 	b.Helper()
-	out, err := b.group.Consume(b.Context(), time.Time{}, completions, claims)
+	out, err := b.group.Consume(b.Context(), group.Bounds{}, completions, claims)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -225,7 +224,7 @@ func TestConsumeIsUndoneWhole(t *testing.T) {
 	b.exec(`CREATE FUNCTION pg_temp_refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''refused''; END'`)
 	b.exec(fmt.Sprintf(`CREATE TRIGGER refuse BEFORE UPDATE ON queen.cursors FOR EACH ROW WHEN (NEW.partition_id = %d) EXECUTE FUNCTION pg_temp_refuse()`, bad))
 	before := b.cursor(good)
-	_, err := b.group.Consume(t.Context(), time.Time{}, []group.Completion{completion(sub, l1, c1), completion(sub, l2, c2)}, nil)
+	_, err := b.group.Consume(t.Context(), group.Bounds{}, []group.Completion{completion(sub, l1, c1), completion(sub, l2, c2)}, nil)
 	if err == nil || !group.Refused(err) {
 		t.Errorf("error %v", err)
 	}

@@ -17,7 +17,7 @@ import (
 
 func (b *bench) find(limit int, searches ...group.Search) ([]group.Found, group.Snapshot) {
 	b.Helper()
-	found, snapshot, err := b.group.Find(b.Context(), searches, limit, time.Time{})
+	found, snapshot, err := b.group.Find(b.Context(), searches, limit, group.Bounds{})
 	if err != nil {
 		b.Fatal(err)
 	}

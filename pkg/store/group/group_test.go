@@ -93,7 +93,7 @@ func (b *bench) candidates(subscription group.Ref) []int64 {
 
 // takeable is the partitions, up to a hundred, in which a group may find work at once.
 func takeable(ctx context.Context, store *group.Store, subscription group.Ref) (ids []int64, err error) {
-	found, _, err := store.Find(ctx, []group.Search{{Subscription: subscription}}, 100, time.Time{})
+	found, _, err := store.Find(ctx, []group.Search{{Subscription: subscription}}, 100, group.Bounds{})
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (b *bench) ack(name string, c group.Claim, lease *uuid.UUID, items ...strin
 	for _, text := range items {
 		g.Items = append(g.Items, item(text))
 	}
-	results, err := b.group.Ack(b.Context(), queue.DefaultTenant, name, time.Time{}, []group.AckGroup{g})
+	results, err := b.group.Ack(b.Context(), queue.DefaultTenant, name, group.Bounds{}, []group.AckGroup{g})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestClaimDoesNotBelieveAClockBeyondItsCap(t *testing.T) {
 	b.take(sub, 1, p)
 	// To this server the lease has lapsed; to a caller who saw its clock an hour ago it has not.
 	b.expireLeases()
-	req := group.ClaimRequest{Subscription: sub, Partitions: []int64{p}, Lease: queue.NewID(), Batch: 1, MaxBytes: 1 << 20, AtLeastOne: true, ClockCap: time.Now().Add(-time.Hour)}
+	req := group.ClaimRequest{Subscription: sub, Partitions: []int64{p}, Lease: queue.NewID(), Batch: 1, MaxBytes: 1 << 20, AtLeastOne: true, Clock: group.Bounds{Cap: time.Now().Add(-time.Hour)}}
 	result, err := b.group.Claim(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)

@@ -25,16 +25,15 @@ type LeaseWalk struct{ subscription, partition int64 }
 
 const listLeasesSQL = `SELECT lease_id, queue_name, partition_name, partition_uid, group_name, first_offset, last_offset, attempt, expires_at,
 	subscription_id, partition_id, coalesce(more, false)
-FROM queen.list_leases($1, $2, $3, $4, $5, $6, $7)`
+FROM queen.list_leases($1, $2, $3, $4, $5, $6, $7, $8)`
 
 // Leases is the live leases among the next cursors of a tenant's groups, at most limit of them, and where to go on; more
-// is false at the end of the walk. An empty queueName or groupName means any. clockCap as in ClaimRequest. Errors have a
-// kind.
-func (s *Store) Leases(ctx context.Context, tenant uuid.UUID, queueName, groupName string, from LeaseWalk, limit int, clockCap time.Time) (
+// is false at the end of the walk. An empty queueName or groupName means any. Errors have a kind.
+func (s *Store) Leases(ctx context.Context, tenant uuid.UUID, queueName, groupName string, from LeaseWalk, limit int, clock Bounds) (
 	leases []LiveLease, to LeaseWalk, more bool, err error,
 ) {
 	rows, err := s.pool.Query(ctx, listLeasesSQL, optionalUUID(&tenant), optionalText(queueName), optionalText(groupName),
-		from.subscription, from.partition, limit, optionalTime(clockCap))
+		from.subscription, from.partition, limit, optionalTime(clock.Cap), optionalTime(clock.Floor))
 	if err != nil {
 		return nil, from, false, pg.Wrap("list leases", err)
 	}
@@ -61,13 +60,13 @@ func (s *Store) Leases(ctx context.Context, tenant uuid.UUID, queueName, groupNa
 	return leases, to, more, pg.Wrap("list leases", err)
 }
 
-const expireSQL = `SELECT subscription_id, partition_id FROM queen.expire_lease($1, $2, $3, $4, $5)`
+const expireSQL = `SELECT subscription_id, partition_id FROM queen.expire_lease($1, $2, $3, $4, $5, $6)`
 
 // Expire ends a lease as if it had run out now and returns the cursors that came free. The delivery counts, other than
 // with Release. keys as in Extend. Errors have a kind; repeating it is safe.
-func (s *Store) Expire(ctx context.Context, tenant, lease uuid.UUID, clockCap time.Time, keys []LeaseKey) ([]LeaseKey, error) {
+func (s *Store) Expire(ctx context.Context, tenant, lease uuid.UUID, clock Bounds, keys []LeaseKey) ([]LeaseKey, error) {
 	subscriptions, partitions := arrays(keys)
-	rows, err := s.pool.Query(ctx, expireSQL, optionalUUID(&tenant), optionalUUID(&lease), optionalTime(clockCap), subscriptions, partitions)
+	rows, err := s.pool.Query(ctx, expireSQL, optionalUUID(&tenant), optionalUUID(&lease), optionalTime(clock.Cap), subscriptions, partitions, optionalTime(clock.Floor))
 	if err != nil {
 		return nil, pg.Wrap("expire lease", err)
 	}

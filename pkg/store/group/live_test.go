@@ -3,7 +3,6 @@ package group_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -19,7 +18,7 @@ func (b *bench) leases(tenant uuid.UUID, queueName, groupName string, limit int)
 	for more := true; more; {
 		var page []group.LiveLease
 		var err error
-		page, at, more, err = b.group.Leases(b.Context(), tenant, queueName, groupName, at, limit, time.Time{})
+		page, at, more, err = b.group.Leases(b.Context(), tenant, queueName, groupName, at, limit, group.Bounds{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -93,23 +92,23 @@ func TestExpireEndsALeaseAsTimeDoes(t *testing.T) {
 		t.Fatalf("%+v (%v)", result, err)
 	}
 	stranger := uuid.MustParse("11111111-2222-3333-4444-555555555555")
-	if got, err := b.group.Expire(t.Context(), stranger, req.Lease, time.Time{}, nil); err != nil || len(got) != 0 {
+	if got, err := b.group.Expire(t.Context(), stranger, req.Lease, group.Bounds{}, nil); err != nil || len(got) != 0 {
 		t.Errorf("another tenant frees %v (%v)", got, err)
 	}
 	keys := []group.LeaseKey{{Partition: p, Subscription: sub.ID}}
-	if got, err := b.group.Expire(t.Context(), queue.DefaultTenant, req.Lease, time.Time{}, keys); err != nil || !cmp.Equal(got, keys) {
+	if got, err := b.group.Expire(t.Context(), queue.DefaultTenant, req.Lease, group.Bounds{}, keys); err != nil || !cmp.Equal(got, keys) {
 		t.Errorf("freed %v (%v)", got, err)
 	}
-	if got, err := b.group.Expire(t.Context(), queue.DefaultTenant, req.Lease, time.Time{}, nil); err != nil || len(got) != 1 || got[0].Partition != other {
+	if got, err := b.group.Expire(t.Context(), queue.DefaultTenant, req.Lease, group.Bounds{}, nil); err != nil || len(got) != 1 || got[0].Partition != other {
 		t.Errorf("freed %v (%v)", got, err)
 	}
-	if got, err := b.group.Expire(t.Context(), queue.DefaultTenant, req.Lease, time.Time{}, nil); err != nil || len(got) != 0 {
+	if got, err := b.group.Expire(t.Context(), queue.DefaultTenant, req.Lease, group.Bounds{}, nil); err != nil || len(got) != 0 {
 		t.Errorf("freed again %v (%v)", got, err)
 	}
 	if r := b.ack("g", result.Claims[0], &req.Lease, "1"); r.Items[0] != group.StaleLease {
 		t.Errorf("an ack after the end: %+v", r)
 	}
-	if got, err := b.group.Extend(t.Context(), queue.DefaultTenant, req.Lease, 60, time.Time{}, nil); err != nil || got.Renewed != 0 {
+	if got, err := b.group.Extend(t.Context(), queue.DefaultTenant, req.Lease, 60, group.Bounds{}, nil); err != nil || got.Renewed != 0 {
 		t.Errorf("a renewal after the end: %+v (%v)", got, err)
 	}
 	if _, c := b.take(sub, 2, p); c.First != 0 || c.Attempt != 2 {

@@ -113,7 +113,7 @@ func (m *mixture) acks() group.AckGroup {
 }
 
 func (m *mixture) ack(name string) {
-	_, err := m.group.Ack(m.bench.Context(), queue.DefaultTenant, name, time.Time{}, []group.AckGroup{m.acks()})
+	_, err := m.group.Ack(m.bench.Context(), queue.DefaultTenant, name, group.Bounds{}, []group.AckGroup{m.acks()})
 	m.must(err)
 }
 
@@ -149,21 +149,21 @@ func (m *mixture) transact(string) {
 
 func (m *mixture) extend(string) {
 	if lease := m.lease(); lease != nil {
-		_, err := m.group.Extend(m.bench.Context(), queue.DefaultTenant, *lease, 700, time.Time{}, nil)
+		_, err := m.group.Extend(m.bench.Context(), queue.DefaultTenant, *lease, 700, group.Bounds{}, nil)
 		m.must(err)
 	}
 }
 
 func (m *mixture) giveBack(string) {
 	if lease := m.lease(); lease != nil {
-		_, err := m.group.Release(m.bench.Context(), queue.DefaultTenant, *lease, time.Time{}, nil)
+		_, err := m.group.Release(m.bench.Context(), queue.DefaultTenant, *lease, group.Bounds{}, nil)
 		m.must(err)
 	}
 }
 
 func (m *mixture) end(string) {
 	if lease := m.lease(); lease != nil {
-		_, err := m.group.Expire(m.bench.Context(), queue.DefaultTenant, *lease, time.Time{}, nil)
+		_, err := m.group.Expire(m.bench.Context(), queue.DefaultTenant, *lease, group.Bounds{}, nil)
 		m.must(err)
 	}
 }
@@ -299,7 +299,7 @@ func (m *mixture) finish(name string, c *group.Claim, lease uuid.UUID) {
 	msgs, err := seg.Messages()
 	m.must(err)
 	hash := queue.TransactionHash(msgs[c.Last-seg.Base].TransactionID)
-	results, err := m.group.Ack(m.bench.Context(), queue.DefaultTenant, name, time.Time{}, []group.AckGroup{{
+	results, err := m.group.Ack(m.bench.Context(), queue.DefaultTenant, name, group.Bounds{}, []group.AckGroup{{
 		Partition: c.PartitionUUID, Lease: &lease, Items: []group.AckItem{{Hash: &hash}},
 	}})
 	m.must(err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -406,7 +405,7 @@ func (h *history) release(name string) {
 	for _, p := range h.q.partitions {
 		keys = append(keys, group.LeaseKey{Partition: p.id, Subscription: h.q.groups[name].ID})
 	}
-	released, err := h.group.Release(h.Context(), queue.DefaultTenant, lease, time.Time{}, keys)
+	released, err := h.group.Release(h.Context(), queue.DefaultTenant, lease, group.Bounds{}, keys)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -440,7 +439,7 @@ func (h *history) ack(name string) {
 		g.Items = append(g.Items, group.AckItem{Hash: &hash, Signal: items[i].signal, Reason: "because"})
 	}
 	want := h.q.ack(name, p, lease, items)
-	got, err := h.group.Ack(h.Context(), queue.DefaultTenant, name, time.Time{}, []group.AckGroup{g})
+	got, err := h.group.Ack(h.Context(), queue.DefaultTenant, name, group.Bounds{}, []group.AckGroup{g})
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -494,7 +493,7 @@ func (h *history) extend(name string) {
 			want++
 		}
 	}
-	got, err := h.group.Extend(h.Context(), queue.DefaultTenant, lease, 700, time.Time{}, keys)
+	got, err := h.group.Extend(h.Context(), queue.DefaultTenant, lease, 700, group.Bounds{}, keys)
 	if err != nil || got.Renewed != want {
 		h.Fatalf("extended %d cursors, not %d: %v", got.Renewed, want, err)
 	}

@@ -2,7 +2,6 @@ package group_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -99,7 +98,7 @@ func TestPauseLeavesLeasesAlone(t *testing.T) {
 	sub := b.subscribe("g", all)
 	lease, c := b.take(sub, 3, p)
 	b.pause("", true)
-	if got, err := b.group.Extend(t.Context(), queue.DefaultTenant, lease, 600, time.Time{}, nil); err != nil || got.Renewed != 1 {
+	if got, err := b.group.Extend(t.Context(), queue.DefaultTenant, lease, 600, group.Bounds{}, nil); err != nil || got.Renewed != 1 {
 		t.Errorf("%+v (%v)", got, err)
 	}
 	if r := b.ack("g", c, &lease, "1", "2-"); !r.LeaseReleased || r.Committed != 0 {

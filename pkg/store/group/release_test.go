@@ -2,7 +2,6 @@ package group_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -15,7 +14,7 @@ import (
 // release gives back a lease and returns the partitions that came free.
 func (b *bench) release(tenant, lease uuid.UUID, keys ...group.LeaseKey) (partitions []int64) {
 	b.Helper()
-	released, err := b.group.Release(b.Context(), tenant, lease, time.Time{}, keys)
+	released, err := b.group.Release(b.Context(), tenant, lease, group.Bounds{}, keys)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -193,13 +193,13 @@ func TestRule3ALeapOfTheClockEndsNoLeaseUnderACap(t *testing.T) {
 	sub := b.subscribe("g", all)
 	lease, c := b.take(sub, 1, p)
 	req := request(sub, p)
-	req.ClockCap = time.Now().Add(500 * time.Millisecond)
+	req.Clock.Cap = time.Now().Add(500 * time.Millisecond)
 	if !d.Real() { // the stored times move instead of the clock, so the caller's time moves with them
-		req.ClockCap = req.ClockCap.Add(-time.Hour)
+		req.Clock.Cap = req.Clock.Cap.Add(-time.Hour)
 	}
 	d.Step(t, time.Hour)
 	b.want("with a cap", <-b.claiming(req), group.Leased)
-	results, err := b.group.Ack(t.Context(), queue.DefaultTenant, "g", req.ClockCap,
+	results, err := b.group.Ack(t.Context(), queue.DefaultTenant, "g", req.Clock,
 		[]group.AckGroup{{Partition: c.PartitionUUID, Lease: &lease, Items: []group.AckItem{item("1")}}})
 	if err != nil || !results[0].LeaseReleased {
 		t.Errorf("%+v, %v", results, err)
@@ -215,13 +215,12 @@ func TestRule3ALeaseOfAFallenClockLastsWhenTheClockReturns(t *testing.T) {
 	sub := b.subscribe("g", all)
 	d.Step(t, -time.Hour)
 	req := request(sub, p)
-	now := func() time.Time { return time.Now().Add(500 * time.Millisecond) }
-	req.ClockCap = now()
+	req.Clock.Floor = time.Now()
 	if !d.Real() { // the stored times have moved instead of the clock, and the caller's time with them
-		req.ClockCap = req.ClockCap.Add(time.Hour)
+		req.Clock.Floor = req.Clock.Floor.Add(time.Hour)
 	}
 	b.want("on the fallen clock", <-b.claiming(req), group.Took)
 	d.Step(t, time.Hour)
-	req.ClockCap = now()
+	req.Clock.Floor = time.Now()
 	b.want("on the right one", <-b.claiming(req), group.Leased)
 }

@@ -120,7 +120,7 @@ func (c *crowd) consume(r *rand.Rand) {
 	var renewing sync.WaitGroup
 	if r.IntN(2) == 0 {
 		renewing.Go(func() {
-			_, err := c.group.Extend(c.t.Context(), queue.DefaultTenant, lease, 2, time.Time{}, keys)
+			_, err := c.group.Extend(c.t.Context(), queue.DefaultTenant, lease, 2, group.Bounds{}, keys)
 			c.check(err)
 		})
 	}
@@ -144,7 +144,7 @@ func (c *crowd) ack(r *rand.Rand, name string, lease uuid.UUID, took, known []gr
 		all = append(all, g)
 	}
 	if len(all) > 0 {
-		_, err := c.group.Ack(c.t.Context(), queue.DefaultTenant, name, time.Time{}, all)
+		_, err := c.group.Ack(c.t.Context(), queue.DefaultTenant, name, group.Bounds{}, all)
 		c.check(err)
 	}
 }

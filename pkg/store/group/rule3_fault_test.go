@@ -2,7 +2,6 @@ package group_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -146,7 +145,7 @@ func (b *bench) acking(c group.Claim, lease uuid.UUID, items ...string) <-chan g
 		g.Items = append(g.Items, item(text))
 	}
 	go func() {
-		results, err := b.group.Ack(b.Context(), queue.DefaultTenant, "g", time.Time{}, []group.AckGroup{g})
+		results, err := b.group.Ack(b.Context(), queue.DefaultTenant, "g", group.Bounds{}, []group.AckGroup{g})
 		if err != nil {
 			b.Error(err)
 			results = make([]group.AckResult, 1)
@@ -176,7 +175,7 @@ func TestRule3AnAckThatWaitedForTheNextClaimIsStale(t *testing.T) {
 	testkit.AwaitBlocked(t, b.pool, "acker")
 	renewed := make(chan int, 1)
 	go func() {
-		extension, err := renewer.group.Extend(t.Context(), queue.DefaultTenant, old, 60, time.Time{}, []group.LeaseKey{{Partition: p, Subscription: sub.ID}})
+		extension, err := renewer.group.Extend(t.Context(), queue.DefaultTenant, old, 60, group.Bounds{}, []group.LeaseKey{{Partition: p, Subscription: sub.ID}})
 		if err != nil {
 			t.Error(err)
 		}
@@ -262,7 +261,7 @@ func TestRule3ARenewalThatWaitedForTheEndOfItsLeaseComesTooLate(t *testing.T) {
 	}
 	ended := make(chan int, 1)
 	go func() {
-		freed, err := slow.group.Expire(slow.Context(), queue.DefaultTenant, lease, time.Time{}, keys)
+		freed, err := slow.group.Expire(slow.Context(), queue.DefaultTenant, lease, group.Bounds{}, keys)
 		if err != nil {
 			slow.Error(err)
 		}
@@ -272,7 +271,7 @@ func TestRule3ARenewalThatWaitedForTheEndOfItsLeaseComesTooLate(t *testing.T) {
 	late := b.bystander(b.config(), "late")
 	renewed := make(chan int, 1)
 	go func() {
-		extension, err := late.group.Extend(late.Context(), queue.DefaultTenant, lease, 60, time.Time{}, keys)
+		extension, err := late.group.Extend(late.Context(), queue.DefaultTenant, lease, 60, group.Bounds{}, keys)
 		if err != nil {
 			late.Error(err)
 		}

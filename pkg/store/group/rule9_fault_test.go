@@ -45,7 +45,7 @@ func (b *bench) ackLost(proxy *testkit.Proxy, n int, c group.Claim, lease uuid.U
 		for _, text := range items {
 			g.Items = append(g.Items, item(text))
 		}
-		_, err := b.group.Ack(b.Context(), queue.DefaultTenant, "g", time.Time{}, []group.AckGroup{g})
+		_, err := b.group.Ack(b.Context(), queue.DefaultTenant, "g", group.Bounds{}, []group.AckGroup{g})
 		return err
 	})
 }
@@ -158,7 +158,7 @@ func TestRule9ARenewalIsRepeated(t *testing.T) {
 	lease, _ := b.take(sub, 1, p)
 	keys := []group.LeaseKey{{Partition: p, Subscription: sub.ID}}
 	extend := func() (group.Extension, error) {
-		return distant.group.Extend(t.Context(), queue.DefaultTenant, lease, 600, time.Time{}, keys)
+		return distant.group.Extend(t.Context(), queue.DefaultTenant, lease, 600, group.Bounds{}, keys)
 	}
 	distant.lost(proxy, 1, "queen.extend_lease(", func() error { _, err := extend(); return err })
 	if e, err := extend(); err != nil || e.Renewed != 1 || time.Until(e.Expires) < 9*time.Minute {

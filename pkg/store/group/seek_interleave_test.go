@@ -122,7 +122,7 @@ func TestDeleteBesideAClaimLeavesNothingThatCounts(t *testing.T) {
 		t.Fatal("the identity is the same")
 	}
 	_, c := b.take(again, 10, p)
-	if extension, err := b.group.Extend(t.Context(), queue.DefaultTenant, req.Lease, 60, time.Time{}, nil); err != nil || extension.Renewed != 0 {
+	if extension, err := b.group.Extend(t.Context(), queue.DefaultTenant, req.Lease, 60, group.Bounds{}, nil); err != nil || extension.Renewed != 0 {
 		t.Errorf("the dead lease is renewed: %+v, %v", extension, err)
 	}
 	if r := b.ack("g", c, &req.Lease, "1"); r.Items[0] != stale {

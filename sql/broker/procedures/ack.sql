@@ -25,12 +25,12 @@ CREATE OR REPLACE FUNCTION queen.ack(
     p_span_committed bigint[], p_span_ends bigint[],
     p_dead_offsets bigint[], p_dead_message_ids uuid[], p_dead_created timestamptz[],
     p_dead_transactions text[], p_dead_payloads bytea[], p_dead_reasons text[],
-    p_groups text[] DEFAULT NULL, p_accepted uuid[] DEFAULT NULL)
+    p_groups text[] DEFAULT NULL, p_accepted uuid[] DEFAULT NULL, p_clock_floor timestamptz DEFAULT NULL)
 RETURNS TABLE (place integer, outcome smallint, item_outcomes smallint[], lease_released boolean, dead_lettered boolean,
                subscription_id bigint, partition_id bigint, committed_offset bigint, span_end bigint, needed_offset bigint, last_offset bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_now      timestamptz := least(clock_timestamp(), p_clock_cap);
+    v_now      timestamptz := greatest(least(clock_timestamp(), p_clock_cap), p_clock_floor);
     v_group    record;
     v_lease    uuid;
     v_cursor   queen.cursors;
@@ -74,7 +74,7 @@ BEGIN
 
         -- The lease that an earlier call ended may still repeat its completions; any other stale one may do nothing.
         v_lease := CASE WHEN v_group.lease = '00000000-0000-0000-0000-000000000000' THEN queen.recorded_lease(v_cursor, p_accepted) ELSE v_group.lease END;
-        v_live := v_lease IS NULL OR (v_cursor.lease_id = v_lease AND v_cursor.lease_expires_at > v_now) IS TRUE;
+        v_live := v_lease IS NULL OR (v_cursor.lease_id = v_lease AND queen.end_of_lease(v_cursor, v_now) > v_now) IS TRUE;
         IF NOT v_live AND v_cursor.completed_lease_id IS DISTINCT FROM v_lease THEN
             outcome := 0; item_outcomes := array_fill(4::smallint, ARRAY[v_group.n]); RETURN NEXT; CONTINUE;
         END IF;
@@ -137,7 +137,7 @@ BEGIN
                 retry_count = v_cursor.retry_count, completed_lease_id = v_cursor.lease_id,
                 attempt = CASE WHEN ack.committed_offset >= v_cursor.batch_end THEN 0 ELSE c.attempt END,
                 not_before = CASE WHEN ack.committed_offset < v_decision.stop_offset AND v_group.delay > 0 -- given back by a nack
-                                  THEN clock_timestamp() + make_interval(secs => v_group.delay) END,
+                                  THEN v_now + make_interval(secs => v_group.delay) END,
                 delivered_end = greatest(c.delivered_end, c.batch_end)
             WHERE c.subscription_id = v_group.subscription_id AND c.partition_id = v_group.partition_id;
         ELSIF committed_offset > v_cursor.committed THEN

@@ -5,9 +5,8 @@
 -- Input:   p_batch, p_max_partitions (NULL: no cap) and p_max_bytes are budgets of the whole call; the first partition
 --          may take them all. p_at_least_one gives the first message whatever its size. p_lease_seconds NULL takes the
 --          queue's.
---          p_clock_cap is the latest time that the caller believes this clock can show, 500 ms after what it takes for the
---          time: a leap beyond it must not end live leases. New leases count from the clock, so that they last also when the
---          leap turns out to be true; but from that time if the clock is more than 500 ms before it, to last when it returns.
+--          p_clock_floor and p_clock_cap are the earliest and the latest time that the caller believes this clock can show:
+--          what is beyond has leapt, and the bound counts instead. A lease lasts as long whichever proves true.
 --          p_limited says that the caller knows the verdicts 7 to 9; without it no queue has a delivery limit. p_pauses
 --          says that it knows 10; without it a pause looks like 2. Without p_inserts nothing is claimed where the cursor has
 --          no row yet: the verdict is 11.
@@ -22,13 +21,13 @@
 -- Locks:   cursors by ascending partition, SKIP LOCKED, held to the end. What is compared with a cursor is read by
 --          statements after the one that locked it. A cursor's first row is inserted; it waits for whoever inserts the
 --          same one.
-DROP FUNCTION IF EXISTS queen.claim(bigint, uuid, bigint[], uuid, integer, integer, integer, bigint, boolean, timestamptz, boolean);
 DROP FUNCTION IF EXISTS queen.claim(bigint, uuid, bigint[], uuid, integer, integer, integer, bigint, boolean, timestamptz, boolean, boolean);
-DROP FUNCTION IF EXISTS queen.claim(bigint, uuid, bigint[], uuid, integer, integer, integer, bigint, boolean, timestamptz, boolean, boolean, boolean);
+DROP FUNCTION IF EXISTS queen.claim(bigint, uuid, bigint[], uuid, integer, integer, integer, bigint, boolean, timestamptz, boolean, boolean, boolean, boolean);
 CREATE OR REPLACE FUNCTION queen.claim(
     p_subscription bigint, p_subscription_uid uuid, p_partitions bigint[], p_lease uuid, p_lease_seconds integer, p_batch integer,
     p_max_partitions integer, p_max_bytes bigint, p_auto_ack boolean, p_clock_cap timestamptz,
-    p_at_least_one boolean, p_limited boolean DEFAULT false, p_pauses boolean DEFAULT false, p_inserts boolean DEFAULT true)
+    p_at_least_one boolean, p_limited boolean DEFAULT false, p_pauses boolean DEFAULT false, p_inserts boolean DEFAULT true,
+    p_clock_floor timestamptz DEFAULT NULL)
 RETURNS TABLE (partition_id bigint, verdict smallint, first_offset bigint, last_offset bigint, attempt integer,
                until timestamptz, partition_uid uuid, partition_name text, clock timestamptz,
                segment_bases bigint[], segment_tags bigint[])
@@ -37,16 +36,14 @@ DECLARE
     v_queue   record;
     v_part    record; v_span record;
     v_cursor  queen.cursors;
-    v_now     timestamptz;
-    v_from    timestamptz; -- new leases count from here
+    v_now     timestamptz; v_length interval; -- the length of a new lease
     v_taken   integer := 0;
     v_batch   bigint := p_batch; v_bytes bigint := p_max_bytes; -- what is left of them
     v_attempt integer;
     v_again   boolean; -- the head was delivered before, and the queue has a delivery limit: it goes alone
 BEGIN
     clock := clock_timestamp();
-    v_now := least(clock, p_clock_cap);
-    v_from := CASE WHEN clock < p_clock_cap - interval '1 s' THEN p_clock_cap - interval '500 ms' ELSE clock END;
+    v_now := greatest(least(clock, p_clock_cap), p_clock_floor);
 
     SELECT q.id, CASE WHEN q.lease_seconds > 0 THEN q.lease_seconds ELSE 60 END AS lease_seconds, make_interval(secs => q.delayed_processing_seconds) AS delay,
            make_interval(secs => q.window_buffer_seconds) AS window_buffer,
@@ -91,10 +88,11 @@ BEGIN
             END IF;
         END IF;
 
-        IF v_cursor.lease_expires_at > v_now THEN
-            verdict := 3; until := v_cursor.lease_expires_at; RETURN NEXT; CONTINUE;
+        until := queen.end_of_lease(v_cursor, v_now);
+        IF until > v_now THEN
+            verdict := 3; RETURN NEXT; CONTINUE;
         END IF;
-        first_offset := greatest(v_cursor.committed + 1, v_part.log_start);
+        first_offset := greatest(v_cursor.committed + 1, v_part.log_start); until := NULL;
         IF first_offset > v_part.last_offset THEN
             verdict := 2; first_offset := NULL; RETURN NEXT; CONTINUE;
         END IF;
@@ -131,9 +129,11 @@ BEGIN
                 head_offset = NULL, attempt = 0, retry_count = 0, delivered_end = greatest(c.delivered_end, c.batch_end), alone = 0, not_before = NULL
             WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;
         ELSE
-            attempt := v_attempt; until := v_from + make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds));
+            attempt := v_attempt; v_length := make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds)); until := v_now + v_length;
             UPDATE queen.cursors c
-            SET batch_end = claim.last_offset, lease_id = p_lease, lease_expires_at = claim.until,
+            SET batch_end = claim.last_offset, lease_id = p_lease, lease_expires_at = greatest(claim.clock, v_now) + v_length,
+                lease_leap_at = CASE WHEN claim.clock <> v_now THEN greatest(claim.clock, v_now) END,
+                lease_leap_end = CASE WHEN claim.clock <> v_now THEN least(claim.clock, v_now) + v_length END,
                 head_offset = claim.first_offset, attempt = claim.attempt, delivered_end = greatest(c.delivered_end, c.batch_end), not_before = NULL,
                 alone = CASE WHEN NOT v_again THEN 0 WHEN c.head_offset = claim.first_offset THEN c.alone + 1 ELSE 1 END
             WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;

@@ -10,12 +10,14 @@
 -- Locks:   cursors, all with SKIP LOCKED, in whichever order the calls name them, held to the end. The claims insert no row,
 --          which could mean to wait for another's row of the same key. What waits for nothing is in no deadlock, and keeps no
 --          call waiting for the cursor of another.
+DROP FUNCTION IF EXISTS queen.consume(timestamptz, uuid[], bigint[], bigint[], uuid[], uuid[], bigint[], bigint[], bigint[], uuid[], uuid[],
+    integer[], integer[], integer[], bigint[], boolean[], boolean[], integer[], bigint[]);
 CREATE OR REPLACE FUNCTION queen.consume(
     p_clock_cap timestamptz,
     p_tenants uuid[], p_subscriptions bigint[], p_partitions bigint[], p_uids uuid[], p_leases uuid[], p_firsts bigint[], p_lasts bigint[],
     p_claim_subscriptions bigint[], p_claim_uids uuid[], p_claim_leases uuid[], p_claim_seconds integer[], p_claim_batches integer[],
     p_claim_partitions integer[], p_claim_bytes bigint[], p_claim_auto_acks boolean[], p_claim_at_least_one boolean[],
-    p_counts integer[], p_candidates bigint[])
+    p_counts integer[], p_candidates bigint[], p_clock_floor timestamptz DEFAULT NULL)
 RETURNS TABLE (part smallint, place integer, partition_id bigint, verdict smallint, first_offset bigint, last_offset bigint,
                attempt integer, until timestamptz, partition_uid uuid, partition_name text, clock timestamptz,
                segment_bases bigint[], segment_tags bigint[])
@@ -31,7 +33,8 @@ BEGIN
         part := 0;
         FOR place, verdict IN
             SELECT d.place, d.left_behind::integer
-            FROM queen.complete(p_clock_cap, p_tenants, p_subscriptions, p_partitions, p_uids, p_leases, p_firsts, p_lasts) d
+            FROM queen.complete(p_clock_cap, p_tenants, p_subscriptions, p_partitions, p_uids, p_leases, p_firsts, p_lasts,
+                p_clock_floor) d
         LOOP
             RETURN NEXT;
         END LOOP;
@@ -43,7 +46,7 @@ BEGIN
                    c.partition_name, c.clock, c.segment_bases, c.segment_tags
             FROM queen.claim(p_claim_subscriptions[i], p_claim_uids[i], p_candidates[v_before + 1:v_before + p_counts[i]], p_claim_leases[i],
                 p_claim_seconds[i], p_claim_batches[i], p_claim_partitions[i], p_claim_bytes[i], p_claim_auto_acks[i], p_clock_cap,
-                p_claim_at_least_one[i], true, true, false) c;
+                p_claim_at_least_one[i], true, true, false, p_clock_floor) c;
         v_before := v_before + p_counts[i];
     END LOOP;
 END

@@ -6,13 +6,15 @@
 --          message one files it.
 -- Answer:  the partitions whose cursor moved.
 -- Locks:   cursors by ascending partition, SKIP LOCKED, held to the end.
+DROP FUNCTION IF EXISTS queen.dead_letter_heads(bigint, uuid, timestamptz, bigint[], bigint[], uuid[], timestamptz[], text[], bytea[]);
 CREATE OR REPLACE FUNCTION queen.dead_letter_heads(
     p_subscription bigint, p_subscription_uid uuid, p_clock_cap timestamptz, p_partitions bigint[], p_offsets bigint[],
-    p_message_ids uuid[], p_created timestamptz[], p_transactions text[], p_payloads bytea[])
+    p_message_ids uuid[], p_created timestamptz[], p_transactions text[], p_payloads bytea[],
+    p_clock_floor timestamptz DEFAULT NULL)
 RETURNS SETOF bigint
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_now    timestamptz := least(clock_timestamp(), p_clock_cap);
+    v_now    timestamptz := greatest(least(clock_timestamp(), p_clock_cap), p_clock_floor);
     v_queue  record;
     v_given  record;
     v_cursor queen.cursors;
@@ -31,7 +33,7 @@ BEGIN
         SELECT * INTO v_cursor FROM queen.cursors c
         WHERE c.subscription_id = p_subscription AND c.partition_id = v_given.partition_id
         FOR NO KEY UPDATE SKIP LOCKED;
-        CONTINUE WHEN NOT FOUND OR v_cursor.lease_expires_at > v_now;
+        CONTINUE WHEN NOT FOUND OR queen.end_of_lease(v_cursor, v_now) > v_now;
 
         SELECT greatest(v_cursor.committed + 1, p.log_start) INTO v_first
         FROM queen.partitions p WHERE p.id = v_given.partition_id AND p.queue_id = v_queue.id;

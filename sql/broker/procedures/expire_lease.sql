@@ -5,8 +5,10 @@
 -- Input:   as in release_lease, which undoes the delivery instead.
 -- Answer:  the cursors that came free.
 -- Locks:   the cursors by ascending partition, held to the end.
+DROP FUNCTION IF EXISTS queen.expire_lease(uuid, uuid, timestamptz, bigint[], bigint[]);
 CREATE OR REPLACE FUNCTION queen.expire_lease(
-    p_tenant uuid, p_lease uuid, p_clock_cap timestamptz, p_subscriptions bigint[], p_partitions bigint[])
+    p_tenant uuid, p_lease uuid, p_clock_cap timestamptz, p_subscriptions bigint[], p_partitions bigint[],
+    p_clock_floor timestamptz DEFAULT NULL)
 RETURNS TABLE (subscription_id bigint, partition_id bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -22,13 +24,13 @@ BEGIN
         WHERE (c.subscription_id, c.partition_id) IN (SELECT k.s, k.p FROM unnest(p_subscriptions, p_partitions) AS k(s, p))
         ORDER BY c.partition_id, c.subscription_id
         FOR NO KEY UPDATE;
-    v_now := least(clock_timestamp(), p_clock_cap);
+    v_now := greatest(least(clock_timestamp(), p_clock_cap), p_clock_floor);
 
     RETURN QUERY
-        UPDATE queen.cursors c SET lease_expires_at = v_now
+        UPDATE queen.cursors c SET lease_expires_at = v_now, lease_leap_at = NULL, lease_leap_end = NULL
         FROM queen.subscriptions s JOIN queen.queues q ON q.id = s.queue_id
         WHERE (c.subscription_id, c.partition_id) IN (SELECT k.s, k.p FROM unnest(p_subscriptions, p_partitions) AS k(s, p))
-          AND c.lease_id = p_lease AND c.lease_expires_at > v_now
+          AND c.lease_id = p_lease AND queen.end_of_lease(c, v_now) > v_now
           AND s.id = c.subscription_id AND q.tenant = p_tenant AND q.deleted_at IS NULL
         RETURNING c.subscription_id, c.partition_id;
 END

@@ -6,7 +6,7 @@
 --          walked that were written in p_slots or later, by (written_at, id), from (p_slots, p_afters) on; of these, the
 --          ones last written before p_since are passed over. p_limit bounds the partitions that are walked of each group,
 --          and so the work. p_known and p_known_places (of the group, from 1) are partitions to look at besides.
---          p_clock_cap as in claim.
+--          p_clock_cap and p_clock_floor as in claim.
 -- Answer:  place 0: the clock, and of the snapshot that all this is true in when it was taken at the earliest (asked) and the
 --          bounds of the transactions that it does not see. All with a number below oldest had ended; all from next on got
 --          theirs after asked.
@@ -20,7 +20,8 @@ DROP FUNCTION IF EXISTS queen.candidates(bigint, uuid, bigint, integer, timestam
 DROP FUNCTION IF EXISTS queen.find_candidates(bigint[], uuid[], timestamptz[], timestamptz[], bigint[], integer, integer[], bigint[], timestamptz);
 CREATE OR REPLACE FUNCTION queen.find_candidates(
     p_subscriptions bigint[], p_uids uuid[], p_since timestamptz[], p_slots timestamptz[], p_afters bigint[], p_limit integer,
-    p_known_places integer[], p_known bigint[], p_clock_cap timestamptz)
+    p_known_places integer[], p_known bigint[], p_clock_cap timestamptz,
+    p_clock_floor timestamptz DEFAULT NULL)
 RETURNS TABLE (place integer, partition_id bigint, until timestamptz, slot timestamptz, after bigint, walked bigint, moves bigint, paused boolean,
                clock timestamptz, asked timestamptz, oldest bigint, next bigint)
 LANGUAGE sql STABLE AS $$
@@ -66,11 +67,12 @@ LANGUAGE sql STABLE AS $$
     SELECT g.place, NULL, NULL, coalesce(c.written_at, g.slot), coalesce(c.id, g.after), coalesce(c.n, 0), g.moves, g.paused, NULL, NULL, NULL, NULL
     FROM groups g LEFT JOIN came c ON c.place = g.place
     UNION ALL
-    SELECT f.place, f.id, CASE WHEN c.until > least(clock_timestamp(), p_clock_cap) THEN c.until END,
+    SELECT f.place, f.id, CASE WHEN c.until > t.now THEN c.until END,
            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM (SELECT w.place, w.subscription, w.id, w.first_offset, w.last_offset FROM walked w WHERE w.wanted
           UNION ALL SELECT k.place, k.subscription, k.id, k.first_offset, k.last_offset FROM known k) f
-    LEFT JOIN LATERAL (SELECT c.committed, greatest(c.lease_expires_at, c.not_before) AS until FROM queen.cursors c
+    CROSS JOIN (SELECT greatest(least(clock_timestamp(), p_clock_cap), p_clock_floor) AS now OFFSET 0) t
+    LEFT JOIN LATERAL (SELECT c.committed, greatest(queen.end_of_lease(c, t.now), c.not_before) AS until FROM queen.cursors c
                        WHERE c.subscription_id = f.subscription AND c.partition_id = f.id LIMIT 1) c ON true
     WHERE f.last_offset >= greatest(coalesce(c.committed, -1) + 1, f.first_offset)
 $$;

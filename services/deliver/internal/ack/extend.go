@@ -19,7 +19,7 @@ func (s *Service) Extend(ctx context.Context, tenant uuid.UUID, lease string, se
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 	defer cancel()
-	extension, err := s.o.Groups.Extend(ctx, tenant, id, seconds, s.o.Clock.Cap(), s.o.Leases.Keys(tenant, id))
+	extension, err := s.o.Groups.Extend(ctx, tenant, id, seconds, s.o.Clock.Bounds(), s.o.Leases.Keys(tenant, id))
 	if err != nil {
 		return out, err
 	}

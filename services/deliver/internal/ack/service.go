@@ -93,7 +93,7 @@ func (s *Service) decide(ctx context.Context, tenant uuid.UUID, consumers string
 	for i, b := range batches {
 		groups[i] = b.group
 	}
-	decisions, err := s.o.Groups.Ack(ctx, tenant, consumers, s.o.Clock.Cap(), groups)
+	decisions, err := s.o.Groups.Ack(ctx, tenant, consumers, s.o.Clock.Bounds(), groups)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ type call struct {
 	claim    *group.ClaimRequest
 	result   group.ClaimResult
 	received time.Time
-	cap      time.Time
+	clock    group.Bounds
 
 	err   error
 	alone bool // the server refused the commit that this was part of
@@ -101,12 +101,11 @@ func (c *Committer) Complete(ctx context.Context, tenant uuid.UUID, completions 
 
 // Claimed is the answer to a claim.
 type Claimed struct {
-	group.ClaimResult           // its clock is the one that the verdicts go by
-	Reading           time.Time // of the database's clock
+	group.ClaimResult           // its clock is what the verdicts took for the time
 	Received          time.Time // own time
 }
 
-// Claim makes a claim, whose ClockCap is set here. What it says of group.Store.Claim holds.
+// Claim makes a claim, whose Clock is set here. What it says of group.Store.Claim holds.
 func (c *Committer) Claim(ctx context.Context, tenant uuid.UUID, req *group.ClaimRequest) (Claimed, error) {
 	a := &call{claim: req, alone: true}
 	if len(req.Partitions) <= maxCandidates && req.Batch <= maxBatch {
@@ -119,23 +118,21 @@ func (c *Committer) Claim(ctx context.Context, tenant uuid.UUID, req *group.Clai
 	case a.alone:
 		c.claimAlone(ctx, a)
 	case a.err == nil:
-		req.ClockCap = c.o.Clock.Cap()
+		req.Clock = c.o.Clock.Bounds()
 		a.result, a.err = c.o.Groups.Finish(ctx, req, a.result)
 	}
 	if a.err != nil {
 		return Claimed{}, a.err
 	}
-	out := Claimed{ClaimResult: a.result, Reading: a.result.Clock, Received: a.received}
-	if !a.cap.IsZero() && a.cap.Before(out.Reading) {
-		out.Clock = a.cap // what the claim has compared with; how long to wait follows from it
-	}
+	out := Claimed{ClaimResult: a.result, Received: a.received}
+	out.Clock = a.clock.Clamp(out.Clock)
 	return out, nil
 }
 
 func (c *Committer) claimAlone(ctx context.Context, a *call) {
 	sent := time.Now()
-	a.cap = c.o.Clock.Cap()
-	a.claim.ClockCap = a.cap
+	a.clock = c.o.Clock.Bounds()
+	a.claim.Clock = a.clock
 	a.result, a.err = c.o.Groups.Claim(ctx, *a.claim)
 	a.received = time.Now()
 	c.o.Clock.Observe(a.result.Clock, sent, a.received)
@@ -151,8 +148,8 @@ func (c *Committer) work(ctx context.Context, calls []*call) {
 			wanted = append(wanted, a.claim)
 		}
 	}
-	sent, clockCap := time.Now(), c.o.Clock.Cap()
-	done, err := c.o.Groups.Consume(ctx, clockCap, completions, wanted)
+	sent, clock := time.Now(), c.o.Clock.Bounds()
+	done, err := c.o.Groups.Consume(ctx, clock, completions, wanted)
 	received := time.Now()
 	c.o.Commits.Inc()
 	c.acks.Add(float64(len(calls) - len(wanted)))
@@ -174,7 +171,7 @@ func (c *Committer) work(ctx context.Context, calls []*call) {
 			continue
 		}
 		a.result, done.Claims = done.Claims[0], done.Claims[1:]
-		a.received, a.cap = received, clockCap
+		a.received, a.clock = received, clock
 		c.o.Clock.Observe(a.result.Clock, sent, received)
 	}
 }

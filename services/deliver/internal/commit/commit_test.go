@@ -170,7 +170,7 @@ func (b *bench) leased() (found []int) {
 func (b *bench) ack(c group.Completion, id string) group.AckResult {
 	b.Helper()
 	hash := queue.TransactionHash(id)
-	results, err := b.direct.Ack(b.Context(), queue.DefaultTenant, "g", time.Time{}, []group.AckGroup{{
+	results, err := b.direct.Ack(b.Context(), queue.DefaultTenant, "g", group.Bounds{}, []group.AckGroup{{
 		Partition: c.Partition, Lease: &c.Lease, Items: []group.AckItem{{Hash: &hash}},
 	}})
 	if err != nil {
@@ -203,7 +203,7 @@ func TestShared_AcksComeBeforeClaims(t *testing.T) {
 		},
 		func() {
 			got, err := b.Claim(t.Context(), uuid.New(), b.request(2, time.Minute))
-			if err != nil || got.Claims[0].Verdict != group.Took || got.Reading.IsZero() || got.Received.IsZero() {
+			if err != nil || got.Claims[0].Verdict != group.Took || got.Clock.IsZero() || got.Received.IsZero() {
 				t.Errorf("%+v %v", got, err)
 			}
 		},

@@ -82,7 +82,7 @@ func (g *Giver) bound(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 func (g *Giver) release(ctx context.Context, tenant, lease uuid.UUID, keys []group.LeaseKey, reason string, tell bool) (int, error) {
-	released, err := g.o.Groups.Release(ctx, tenant, lease, g.o.Clock.Cap(), keys)
+	released, err := g.o.Groups.Release(ctx, tenant, lease, g.o.Clock.Bounds(), keys)
 	if err != nil {
 		return 0, err
 	}

@@ -3,12 +3,17 @@ package lease
 import (
 	"sync"
 	"time"
+
+	"queen.internal/pkg/store/group"
 )
 
 const (
 	// tolerance is how far a reading may be off the pair before it counts as a leap. It is far above the drift
 	// between two readings and far below the shortest lease, one second.
 	tolerance = 500 * time.Millisecond
+
+	// drift is the part by which a clock may run faster or slower than ours; the discipline of NTP allows half a thousandth.
+	drift = 0.0005
 
 	// defaultHold is how long a leap is kept out before any lease was seen: the lease time that configure gives.
 	defaultHold = 300 * time.Second
@@ -34,7 +39,8 @@ type pair struct {
 // at moves a pair to a later moment of our own.
 func (p pair) at(own time.Time) pair {
 	passed := own.Sub(p.own)
-	return pair{low: p.low.Add(passed), high: p.high.Add(passed), own: own}
+	slack := time.Duration(float64(passed) * drift)
+	return pair{low: p.low.Add(passed - slack), high: p.high.Add(passed + slack), own: own}
 }
 
 // off is how far p lies from q, 0 when they overlap. Both are of the same moment.
@@ -69,6 +75,7 @@ type Clock struct {
 
 	mu      sync.Mutex
 	trusted pair
+	first   time.Time // own time of the first reading
 	leapt   pair      // the clock as it stands since the leap that is being kept out
 	since   time.Time // own time at which that leap was seen; zero: none
 	longest time.Duration
@@ -80,14 +87,21 @@ func NewClock(onLeap func(Leap)) *Clock {
 	return &Clock{onLeap: onLeap}
 }
 
-// Cap is the latest time that the database can honestly show now; zero before the first reading.
-func (c *Clock) Cap() time.Time {
+// Bounds are the times between which the database can honestly show its own now. There is no cap before the first reading,
+// and no floor until this clock has been watched for as long as a lease lasts: the first reading may be of a clock that has
+// leapt ahead, and if that returns, a floor would end the leases of others.
+func (c *Clock) Bounds() group.Bounds {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.trusted.own.IsZero() {
-		return time.Time{}
+		return group.Bounds{}
 	}
-	return c.trusted.at(time.Now()).high.Add(tolerance)
+	now := c.trusted.at(time.Now())
+	bounds := group.Bounds{Cap: now.high.Add(tolerance)}
+	if now.own.Sub(c.first) >= c.hold() {
+		bounds.Floor = now.low
+	}
+	return bounds
 }
 
 // Observe takes a reading of the database's clock made between two moments of our own.
@@ -105,7 +119,7 @@ func (c *Clock) observe(seen pair, reading time.Time) (Leap, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.trusted.own.IsZero() {
-		c.trusted = seen
+		c.trusted, c.first = seen, seen.own
 		return Leap{}, false
 	}
 	if seen.own.Before(c.trusted.own) {

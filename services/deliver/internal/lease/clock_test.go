@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"queen.internal/pkg/store/group"
 )
 
 // database is a clock that the test moves, read over a link that takes a while.
@@ -34,13 +36,13 @@ func (d *database) read(before, after time.Duration) {
 }
 
 // ahead is how far the cap is before the clock.
-func (d *database) ahead() time.Duration { return d.clock.Cap().Sub(d.now()) }
+func (d *database) ahead() time.Duration { return d.clock.Bounds().Cap.Sub(d.now()) }
 
 func TestClock_NoReadingNoCap(t *testing.T) {
 	t.Parallel()
 	c := NewClock(func(Leap) { t.Error("a leap without a reading") })
 	c.Observe(time.Time{}, time.Now(), time.Now())
-	if got := c.Cap(); !got.IsZero() {
+	if got := c.Bounds(); got != (group.Bounds{}) {
 		t.Errorf("cap %v", got)
 	}
 }
@@ -51,7 +53,7 @@ func TestClock_CapGoesOnWithOwnTime(t *testing.T) {
 		d := newDatabase()
 		d.read(0, 0)
 		time.Sleep(time.Hour)
-		if got := d.ahead(); got != tolerance {
+		if got := d.ahead(); got != tolerance+1800*time.Millisecond { // and what an hour's drift can be
 			t.Errorf("after an hour the cap is %v ahead", got)
 		}
 	})
@@ -95,14 +97,14 @@ func TestClock_LeapForwardIsKeptOutUntilTheLongestLeaseHasPassed(t *testing.T) {
 		d.read(0, 0)
 		d.clock.Granted(60 * time.Second)
 		d.clock.Granted(10 * time.Second)
-		before := d.clock.Cap()
+		before := d.clock.Bounds().Cap
 		d.offset += time.Hour
 		d.read(0, 0)
 		for range 59 {
 			time.Sleep(time.Second)
 			d.read(0, 0)
 		}
-		if got := d.clock.Cap().Sub(before); got != 59*time.Second {
+		if got := d.clock.Bounds().Cap.Sub(before).Truncate(time.Second); got != 59*time.Second {
 			t.Errorf("in 59 s the cap went on by %v", got)
 		}
 		if diff := cmp.Diff([]Leap{{By: time.Hour}}, d.leaps); diff != "" {
@@ -132,6 +134,52 @@ func TestClock_LeapBackIsReportedAndAcceptedLater(t *testing.T) {
 		d.read(0, 0)
 		if diff := cmp.Diff([]Leap{{By: -time.Hour}, {By: -time.Hour, Accepted: true}}, d.leaps); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// behind is how far the floor is behind the clock.
+func (d *database) behind() time.Duration { return d.now().Sub(d.clock.Bounds().Floor) }
+
+func TestClock_FloorGoesOnWhenTheClockFalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase()
+		d.read(0, 0)
+		d.clock.Granted(time.Minute)
+		time.Sleep(time.Minute)
+		d.read(0, 0)
+		if got := d.behind(); got != 0 {
+			t.Errorf("the floor is %v behind", got)
+		}
+		d.offset -= time.Hour
+		d.read(0, 0)
+		time.Sleep(59 * time.Second)
+		d.read(0, 0)
+		if got := d.behind().Round(time.Minute); got != -time.Hour {
+			t.Errorf("a minute after the fall the floor is %v behind", got)
+		}
+		time.Sleep(time.Second)
+		d.read(0, 0)
+		if got := d.behind(); got != 0 || !d.leaps[len(d.leaps)-1].Accepted {
+			t.Errorf("after it has been believed the floor is %v behind; leaps %v", got, d.leaps)
+		}
+	})
+}
+
+func TestClock_NoFloorBeforeALeaseHasPassed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase()
+		d.read(0, 0)
+		d.clock.Granted(time.Minute)
+		time.Sleep(time.Minute - 1)
+		if got := d.clock.Bounds().Floor; !got.IsZero() {
+			t.Errorf("floor %v", got)
+		}
+		time.Sleep(1)
+		if got := d.clock.Bounds().Floor; got.IsZero() {
+			t.Error("no floor")
 		}
 	})
 }
@@ -189,8 +237,9 @@ func TestClock_LeaseOfYearsDoesNotHoldForYears(t *testing.T) {
 	}
 }
 
-// TestClock_HonestClocksAreNeverHeld lets a clock drift and answers be late, at random: no reading may look like a leap, and
-// the cap is never behind the clock, which would make expired leases look live for longer than the tolerance.
+// TestClock_HonestClocksAreNeverHeld lets a clock drift and answers be late, at random: no reading may look like a leap, the
+// cap is never behind the clock, which would make expired leases look live, and the floor is never ahead of it, which would
+// end live ones.
 func TestClock_HonestClocksAreNeverHeld(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -199,7 +248,7 @@ func TestClock_HonestClocksAreNeverHeld(t *testing.T) {
 		ms := func(most int, label string) time.Duration {
 			return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Millisecond
 		}
-		drift := rapid.IntRange(-200, 200).Draw(t, "ppm")
+		drift := rapid.IntRange(-500, 500).Draw(t, "ppm")
 		base := own.Add(d.offset)
 		clock := func(at time.Time) time.Time {
 			passed := at.Sub(own)
@@ -218,6 +267,9 @@ func TestClock_HonestClocksAreNeverHeld(t *testing.T) {
 			p := d.clock.trusted.at(at)
 			if slack := p.high.Add(tolerance).Sub(clock(at)); slack < 0 {
 				t.Fatalf("the cap is %v behind the clock", -slack)
+			}
+			if slack := clock(at).Sub(p.low); slack < 0 {
+				t.Fatalf("the floor is %v ahead of the clock", -slack)
 			}
 		}
 	})

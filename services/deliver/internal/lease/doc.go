@@ -4,11 +4,12 @@
 // # The clock
 //
 // Leases end by the database's clock, so a leap of that clock forward would end all of them at once and let two workers
-// have one span. Clock keeps a pair of readings, database time and own monotonic time, and Cap is the latest time that the
-// database can honestly show: the last seen database time, plus what our own monotonic clock says has passed, plus a
-// tolerance. Every claim, ack and renewal carries it, and the procedures test expiry against the lesser of the two. New
-// leases and renewals count from the database's clock, or from Cap without the tolerance where the clock has fallen by more
-// than that: what is granted then is not over when it returns.
+// have one span, and a fall would keep those of dead workers alive for as long. Clock keeps a pair of readings, database
+// time and own monotonic time. From it follow the earliest and the latest time that the database can honestly show: the last
+// seen database time and what our own monotonic clock says has passed, on either side what is not known of it, and a
+// tolerance after the latest. Every claim, ack and renewal carries both, and the procedures take the nearer bound for the
+// time when the clock is beyond it. What is leased then ends after its length by either time, the clock's and the bound's:
+// whichever is in force later, nobody loses it early or waits for it longer.
 //
 // A reading that is off by more than the tolerance is reported and does not replace the pair until the longest lease
 // granted so far has passed: by then every lease that the leap could have ended has ended honestly. When the clock leaps
@@ -17,8 +18,9 @@
 // A reading says only that the clock stood there at some moment between sending the question and having the answer. The
 // pair is therefore an interval, narrowed by every reading; a slow answer neither looks like a leap nor hides one.
 //
-// A process that has just begun has no pair and believes its first reading. Without a reading Cap is zero, which the
-// procedures take for "no cap".
+// A process that has just begun has no pair and believes its first reading. Without a reading there is no bound. The earlier
+// one is told only when the pair has stood for as long as the longest lease: a process that began while the clock was ahead
+// must not end the leases of others when it returns.
 //
 // # The registry
 //

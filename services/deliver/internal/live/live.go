@@ -54,7 +54,7 @@ func (s *Service) List(ctx context.Context, tenant uuid.UUID, queueName, groupNa
 func (s *Service) walk(ctx context.Context, tenant uuid.UUID, queueName, groupName string, from group.LeaseWalk) ([]group.LiveLease, group.LeaseWalk, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
-	return s.o.Reads.Leases(ctx, tenant, queueName, groupName, from, page, s.o.Clock.Cap())
+	return s.o.Reads.Leases(ctx, tenant, queueName, groupName, from, page, s.o.Clock.Bounds())
 }
 
 // End ends a lease as if it had run out now, tells who waits for its partitions, and returns how many came free. What is no
@@ -66,7 +66,7 @@ func (s *Service) End(ctx context.Context, tenant uuid.UUID, id string) (freed i
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 	defer cancel()
-	keys, err := s.o.Groups.Expire(ctx, tenant, lease, s.o.Clock.Cap(), s.o.Leases.Keys(tenant, lease))
+	keys, err := s.o.Groups.Expire(ctx, tenant, lease, s.o.Clock.Bounds(), s.o.Leases.Keys(tenant, lease))
 	if err != nil {
 		return 0, err
 	}

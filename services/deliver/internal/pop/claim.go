@@ -61,7 +61,7 @@ func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []i
 		}
 		leased := claim.Verdict == group.Took && !c.req.Query.AutoAck
 		if leased || claim.Verdict == group.Leased {
-			c.o.Clock.Granted(claim.Until.Sub(result.Reading))
+			c.o.Clock.Granted(claim.Until.Sub(result.Clock))
 		}
 		if leased {
 			c.keys = append(c.keys, group.LeaseKey{Partition: claim.PartitionID, Subscription: subscription.ID})

@@ -26,9 +26,9 @@ const (
 // finder asks the store about many rings in one call: what comes up while calls are under way goes together with the
 // next. Its goroutines are started and awaited by run.
 type finder struct {
-	store    Store
-	timeout  time.Duration
-	clockCap func() time.Time
+	store   Store
+	timeout time.Duration
+	bounds  func() group.Bounds
 
 	looks, walks lane
 
@@ -63,7 +63,7 @@ func (q *question) due(c group.Candidate) time.Time {
 }
 
 func newFinder(store Store, options Options, onFall func()) *finder {
-	f := &finder{store: store, timeout: options.Timeout, clockCap: options.ClockCap, onFall: onFall}
+	f := &finder{store: store, timeout: options.Timeout, bounds: options.Clock, onFall: onFall}
 	f.looks.wake, f.walks.wake = make(chan struct{}, lookers), make(chan struct{}, 1)
 	return f
 }
@@ -139,16 +139,13 @@ func (f *finder) call(ctx context.Context, batch []*question, limit int) {
 	for i, q := range batch {
 		searches[i] = q.search
 	}
-	asked, clockCap := time.Now(), f.clockCap()
-	found, snapshot, err := f.store.Find(ctx, searches, limit, clockCap)
+	asked, bounds := time.Now(), f.bounds()
+	found, snapshot, err := f.store.Find(ctx, searches, limit, bounds)
 	var from time.Time
 	if err == nil {
 		from = f.see(snapshot, asked)
 	}
-	clock := snapshot.Clock
-	if !clockCap.IsZero() && clockCap.Before(clock) {
-		clock = clockCap
-	}
+	clock := bounds.Clamp(snapshot.Clock)
 	for i, q := range batch {
 		q.asked, q.clock, q.from, q.err = asked, clock, from, err
 		if err == nil {

@@ -15,20 +15,20 @@ import (
 type Store interface {
 	Subscribe(ctx context.Context, tenant uuid.UUID, queue, group string, start group.Start) (group.Subscription, error)
 	Rejoin(ctx context.Context, tenant uuid.UUID, queue, group string, start group.Start) (group.Subscription, bool, error)
-	Find(ctx context.Context, searches []group.Search, limit int, clockCap time.Time) ([]group.Found, group.Snapshot, error)
+	Find(ctx context.Context, searches []group.Search, limit int, clock group.Bounds) ([]group.Found, group.Snapshot, error)
 	Discover(ctx context.Context, tenant uuid.UUID, namespace, task string) ([]string, error)
 	Available(ctx context.Context, subscription group.Ref, partitions []int64) (group.Available, error)
 }
 
 // Options are the bounds of an Index.
 type Options struct {
-	Limit    int              // entries of a ring
-	Refresh  time.Duration    // a ring in use is searched at least this often
-	Timeout  time.Duration    // of a search
-	IdleDrop time.Duration    // how long a ring without users is kept
-	Doubt    bool             // each search walks over everything, and pops search before they take; see Ring.Doubted
-	Sweep    time.Duration    // between two pages of the walk that never ends; 0: there is none
-	ClockCap func() time.Time // of the database's clock; see package lease
+	Limit    int                 // entries of a ring
+	Refresh  time.Duration       // a ring in use is searched at least this often
+	Timeout  time.Duration       // of a search
+	IdleDrop time.Duration       // how long a ring without users is kept
+	Doubt    bool                // each search walks over everything, and pops search before they take; see Ring.Doubted
+	Sweep    time.Duration       // between two pages of the walk that never ends; 0: there is none
+	Clock    func() group.Bounds // of the database's clock; see package lease
 
 	// Watch is told of each queue that has a ring or a pin, before anything is looked for, and Unwatch when it has none
 	// any more. They must not block. Nil: nobody is told.

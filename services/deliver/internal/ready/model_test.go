@@ -213,7 +213,7 @@ func (d *database) Rejoin(_ context.Context, _ uuid.UUID, name, _ string, start 
 }
 
 // Find implements Store. All answers are of one moment.
-func (d *database) Find(ctx context.Context, searches []group.Search, limit int, _ time.Time) ([]group.Found, group.Snapshot, error) {
+func (d *database) Find(ctx context.Context, searches []group.Search, limit int, _ group.Bounds) ([]group.Found, group.Snapshot, error) {
 	snapshot := group.Snapshot{Asked: time.Now().Add(d.skew)}
 	d.half()
 	d.searches.Add(1)
@@ -353,7 +353,7 @@ func playWith(t *testing.T, db *database, intervals wait.Intervals, options Opti
 	s := &scene{db: db}
 	s.lot = wait.New(wait.Options{MaxParked: 1000, Workers: 2, Intervals: intervals, Logger: slog.New(slog.DiscardHandler)})
 	options.Refresh, options.Timeout, options.IdleDrop = time.Minute, time.Minute, 5*time.Minute
-	options.Sweep, options.ClockCap = db.sweep, func() time.Time { return time.Time{} }
+	options.Sweep, options.Clock = db.sweep, func() group.Bounds { return group.Bounds{} }
 	s.index = New(db, s.lot, options)
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup

@@ -52,7 +52,7 @@ func (s *Service) Transact(ctx context.Context, tenant uuid.UUID, producer strin
 		return Answer{ID: id}, nil
 	}
 	p := newPlan(tenant, id, producer, req)
-	p.tx.Fingerprint, p.tx.ClockCap = fingerprint, s.o.Clock.Cap
+	p.tx.Fingerprint, p.tx.Clock = fingerprint, s.o.Clock.Bounds
 	answer, outcome, err := s.transact(ctx, p)
 	answer.ID = id
 	s.o.Outcomes.WithLabelValues(outcome).Inc()
