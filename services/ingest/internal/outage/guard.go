@@ -48,7 +48,7 @@ type Options struct {
 // Bounds that no setting changes.
 const (
 	probeTime     = 2 * time.Second        // for the database to answer
-	probeEvery    = 500 * time.Millisecond // while it does not
+	probeEvery    = 250 * time.Millisecond // while it does not
 	slowAppend    = time.Second            // an append that takes longer has the database probed
 	adoptEvery    = 5 * time.Second        // look for spools of dead processes
 	forgetTime    = 5 * time.Second        // for removing notes

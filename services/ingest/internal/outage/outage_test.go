@@ -78,6 +78,64 @@ func TestTheLastRecordsHoldTheirPartition(t *testing.T) {
 	b.want(b.stored("q", "p"), "0 1 2 3 4 5")
 }
 
+// Pushes to a partition with little go to the database again long before those to one with much.
+func TestPartitionsWithTheFewestRecordsAreDoneFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.db.set(func() { b.db.away = true })
+	for n := range 40 { // a batch takes four
+		b.push(group("q", "hot", fmt.Sprint(n)))
+	}
+	b.push(group("q", "cold", "x"), group("q", "cool", "y"))
+	b.push(group("q", "cool", "z"))
+	b.db.set(func() { b.db.away = false })
+	b.guard.rise()
+	b.guard.step(t.Context())
+	b.want(b.stored("q", "cold")+" "+b.stored("q", "cool")+" "+b.stored("q", "hot"), "x y z 0")
+	b.want(b.push(group("q", "cold", "direct"), group("q", "hot", "behind")), "queued buffered")
+	b.drained()
+	if got := b.stored("q", "hot"); !strings.HasPrefix(got, "0 1 2 3 ") || !strings.HasSuffix(got, " 38 39 behind") {
+		t.Errorf("the other one has %s", got)
+	}
+}
+
+// A record of unknown outcome at the head of each partition neither keeps what has none waiting nor waits for all of it.
+func TestRecordsWithATagTakeTurnsWithTheOthers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.db.set(func() {
+		b.db.fails = func(appendlog.Key) error { return &queue.Error{Kind: queue.KindUnknown, Message: "?"} }
+	})
+	b.push(group("q", "a", "tagged1"), group("q", "b", "tagged2"))
+	b.db.set(func() { b.db.away, b.db.fails = true, func(appendlog.Key) error { return nil } })
+	b.guard.fall(errAway)
+	for n := range 6 {
+		b.push(group("q", "c", fmt.Sprint(n)))
+	}
+	b.db.set(func() { b.db.away = false })
+	b.guard.rise()
+	var order []string
+	b.db.before = func() { order = append(order, fmt.Sprint(len(strings.Fields(b.stored("q", "c"))))) }
+	b.drained()
+	if got := strings.Join(order, " "); got != "0 0 4 4" {
+		t.Errorf("messages of the others before each replay: %s", got)
+	}
+	b.want(b.stored("q", "a")+" "+b.stored("q", "b")+" "+b.stored("q", "c"), "tagged1 tagged2 0 1 2 3 4 5")
+}
+
+// Without a connection no partition is at fault, and none has to wait longer for that.
+func TestWhatWasNotSentDelaysNoPartition(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.db.set(func() { b.db.away = true })
+	b.push(group("q", "p", "1"))
+	b.guard.rise() // a probe got through, the replay does not
+	b.guard.step(t.Context())
+	b.db.set(func() { b.db.away = false })
+	b.guard.step(t.Context())
+	b.want(b.stored("q", "p"), "1")
+}
+
 func TestWhatIsToldToTheClientAndWhatIsSpooled(t *testing.T) {
 	t.Parallel()
 	notSent := queue.Unavailable("no connection", time.Second, log.ErrNotSent)
@@ -112,14 +170,15 @@ func TestAProbeIsMadeNowAndThenHoweverMuchIsSpooled(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.db.set(func() { b.db.away = true })
+	began := time.Now()
 	for n := range 50 {
 		b.push(group("q", "p", fmt.Sprint(n)))
 		b.guard.step(t.Context())
 	}
 	b.db.mu.Lock()
 	defer b.db.mu.Unlock()
-	if b.db.pings > 10 {
-		t.Errorf("%d probes for 50 pushes", b.db.pings)
+	if most := 2 + int(time.Since(began)/probeEvery); b.db.pings > most {
+		t.Errorf("%d probes for 50 pushes, want at most %d", b.db.pings, most)
 	}
 }
 

@@ -1,6 +1,8 @@
 package outage
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"queen.internal/pkg/appendlog"
@@ -24,40 +26,30 @@ type share struct {
 
 // pick chooses from the window of a source. Records of one partition come in their order and go together as far as they
 // can; one that has to wait keeps those behind it back, and so does an older source that has records of the partition.
+//
+// Partitions take turns record by record, those with the fewest first: they are done soon, and then their pushes go to the
+// database again, however much there is of others. A record with a tag goes alone, since looking for that takes time, and
+// in turn with what has none.
 func (g *Guard) pick(src *source, now time.Time) *batch {
-	b := &batch{}
-	byKey, stopped := map[appendlog.Key]*share{}, map[appendlog.Key]bool{}
+	queues := lineUp(src.window)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, e := range src.window {
-		key := e.rec.Key
-		if stopped[key] {
-			continue
+	var due []*line
+	for _, l := range queues {
+		if l.left = src.pending[l.key]; g.due(src, l.key, now) {
+			due = append(due, l)
 		}
-		s := byKey[key]
-		switch {
-		case s == nil && (!g.due(src, key, now) || len(b.shares) > 0 && (b.shares[0].attempted() || e.rec.Attempted)):
-			// An attempted record goes alone: looking for its tag takes time.
-			stopped[key] = true
-			continue
-		case s != nil && (g.single(key) || !s.fits(e)):
-			stopped[key] = true
-			continue
-		}
-		if len(b.shares) > 0 && (b.messages+len(e.rec.Messages) > g.o.BatchMessages || b.bytes+e.size > batchBytes) {
-			break
-		}
-		if s == nil {
-			if len(b.shares) == batchKeys {
-				stopped[key] = true
-				continue
-			}
-			s = &share{key: key}
-			byKey[key], b.shares = s, append(b.shares, s)
-		}
-		s.entries = append(s.entries, e)
-		b.messages += len(e.rec.Messages)
-		b.bytes += e.size
+	}
+	slices.SortStableFunc(due, func(a, b *line) int { return cmp.Compare(a.left, b.left) })
+	b := &batch{}
+	if src.tagged = !src.tagged; src.tagged {
+		b.alone(due)
+	}
+	if len(b.shares) == 0 {
+		g.share(b, due)
+	}
+	if len(b.shares) == 0 {
+		b.alone(due)
 	}
 	for _, s := range b.shares {
 		if g.last(src, s) {
@@ -65,6 +57,74 @@ func (g *Guard) pick(src *source, now time.Time) *batch {
 		}
 	}
 	return b
+}
+
+// line is the records of a partition in the window, in their order.
+type line struct {
+	key     appendlog.Key
+	entries []*entry
+	left    int // records of it in the spool
+}
+
+// lineUp sorts a window by partition.
+func lineUp(window []*entry) (lines []*line) {
+	byKey := map[appendlog.Key]*line{}
+	for _, e := range window {
+		l := byKey[e.rec.Key]
+		if l == nil {
+			l = &line{key: e.rec.Key}
+			byKey[e.rec.Key], lines = l, append(lines, l)
+		}
+		l.entries = append(l.entries, e)
+	}
+	return lines
+}
+
+// alone makes a batch of the first record with a tag.
+func (b *batch) alone(lines []*line) {
+	for _, l := range lines {
+		if e := l.entries[0]; e.rec.Attempted {
+			b.add(&share{key: l.key}, e)
+			return
+		}
+	}
+}
+
+// share fills a batch with records that have no tag, one of each line in turn. The caller holds the mutex.
+func (g *Guard) share(b *batch, lines []*line) {
+	shares := make([]*share, 0, batchKeys)
+	var open []*line
+	for _, l := range lines {
+		if len(open) < batchKeys && !l.entries[0].rec.Attempted {
+			open, shares = append(open, l), append(shares, &share{key: l.key})
+		}
+	}
+	for more := true; more; {
+		more = false
+		for i, l := range open {
+			s := shares[i]
+			n := len(s.entries)
+			if n == len(l.entries) || n > 0 && (g.single(l.key) || !s.fits(l.entries[n])) {
+				continue
+			}
+			e := l.entries[n]
+			if len(b.shares) > 0 && (b.messages+len(e.rec.Messages) > g.o.BatchMessages || b.bytes+e.size > batchBytes) {
+				return
+			}
+			b.add(s, e)
+			more = true
+		}
+	}
+}
+
+// add gives a share one more record.
+func (b *batch) add(s *share, e *entry) {
+	if len(s.entries) == 0 {
+		b.shares = append(b.shares, s)
+	}
+	s.entries = append(s.entries, e)
+	b.messages += len(e.rec.Messages)
+	b.bytes += e.size
 }
 
 // due says whether the partition's records in src may be tried now. The caller holds the mutex.
@@ -101,8 +161,6 @@ func (g *Guard) last(src *source, s *share) bool {
 	}
 	return true
 }
-
-func (s *share) attempted() bool { return s.entries[0].rec.Attempted }
 
 // fits says whether a record can go in the same append as those before it.
 func (s *share) fits(e *entry) bool {

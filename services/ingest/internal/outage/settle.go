@@ -40,6 +40,12 @@ func (g *Guard) settleShare(src *source, s *share, r *appendlog.Replayed) bool {
 	case r.Err == nil:
 		return false // an answer that says nothing: as if it had not been asked
 	}
+	if errors.Is(r.Err, log.ErrNotSent) {
+		// The partition has nothing to do with that. The pace of what fails is enough of a pause.
+		g.doubt()
+		g.trouble("records of the spool were not sent", "queue", s.key.Queue, "partition", s.key.Partition, "err", r.Err)
+		return false
+	}
 	switch queue.KindOf(r.Err) {
 	case queue.KindUnavailable, queue.KindUnknown:
 		if !log.Contended(r.Err) {

@@ -25,6 +25,7 @@ type source struct {
 	window []*entry // read and not settled, in their order
 	bytes  int      // of the window
 	stuck  *spool.Item
+	tagged bool // the last batch was a record with a tag, if there was one
 	met    spool.Damage
 }
 
