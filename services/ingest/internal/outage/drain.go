@@ -10,6 +10,7 @@ import (
 
 	"queen.internal/pkg/appendlog"
 	"queen.internal/pkg/backoff"
+	"queen.internal/services/ingest/internal/spool"
 	"queen.internal/services/ingest/internal/spool/record"
 )
 
@@ -20,6 +21,8 @@ type drain struct {
 	asked    time.Time // when the database was probed last
 	answered time.Time // since when the database answers; zero while it does not
 	pause    backoff.Policy
+	again    *spool.Again // what is being tried again; nil: nothing
+	looked   time.Time    // when that was last looked for
 }
 
 // trouble is a partition whose records could not be brought to the database.
@@ -70,6 +73,7 @@ func (g *Guard) step(ctx context.Context) time.Duration {
 		g.mu.Unlock()
 		return adoptEvery
 	}
+	more := g.tryAgain(ctx)
 	for _, src := range g.list() {
 		if ctx.Err() != nil {
 			return adoptEvery
@@ -80,7 +84,10 @@ func (g *Guard) step(ctx context.Context) time.Duration {
 			return 0
 		}
 	}
-	if g.Status().Records > 0 {
+	switch {
+	case more:
+		return 0
+	case g.Status().Records > 0:
 		return g.o.Pace
 	}
 	return adoptEvery
@@ -231,6 +238,7 @@ func (g *Guard) forget(ctx context.Context, src *source, limit time.Duration) er
 
 // close ends the spools. What is in them is for the next process.
 func (g *Guard) close() error {
+	g.endAgain()
 	if n := g.Status().Pending; n > 0 {
 		g.o.Logger.Warn("spool has undrained events at shutdown", "pending", n)
 	}

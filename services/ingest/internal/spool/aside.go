@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -17,7 +18,7 @@ func (f *Folder) keep(name string, data []byte) error {
 		return nil
 	}
 	// Written under another name first, so that a file that is there is complete.
-	partial := path + ".partial"
+	partial := path + partialSuffix
 	if err := fsys.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("set bytes of the spool aside: %w", err)
 	}
@@ -42,6 +43,24 @@ func (f *Folder) keep(name string, data []byte) error {
 	return nil
 }
 
+const partialSuffix = ".partial"
+
+// CountAside counts what lies in the folder of what was set aside, since others change it, too.
+func (f *Folder) CountAside() error {
+	entries, err := f.o.FS.ReadDir(f.asidePath())
+	if err != nil {
+		return fmt.Errorf("list what was set aside: %w", err)
+	}
+	n := int64(0)
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), partialSuffix) {
+			n++
+		}
+	}
+	f.aside.Store(n)
+	return nil
+}
+
 // Try says why the disk takes nothing, nil when it does.
 func (f *Folder) Try() error {
 	fsys, path := f.o.FS, f.tryPath()
@@ -62,5 +81,6 @@ func (f *Folder) tryPath() string {
 // tryBytes is a block of most disks.
 const tryBytes = 4096
 
-// Aside is how many pieces and records lie in the folder of what was set aside, of all processes that used this root.
+// Aside is how many pieces and records lie in the folder of what was set aside, of all processes that used this root: as of the
+// last count, and what this one added since.
 func (f *Folder) Aside() int64 { return f.aside.Load() }

@@ -17,6 +17,7 @@
 //	<root>/<server id>.<spool id>/lock            an exclusive lock of the owner, ended by the system with the process
 //	<root>/<server id>.<spool id>/0000000001.spool  files of records, by number
 //	<root>/aside/…                                what could not be brought to the database, one record a file
+//	<root>/retry/…                                what somebody has moved there from aside, to have it tried again; and a lock
 //
 // Each start of a process makes a spool of its own, so nobody ever appends to what another has written. A folder whose
 // lock can be taken belongs to a dead process. Whoever takes it checks that the lock's file is still the one under its

@@ -49,8 +49,10 @@ func Open(o Options) (*Folder, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	f := &Folder{o: o, server: ServerName(o.Server)}
-	if err := o.FS.MkdirAll(f.asidePath()); err != nil {
-		return nil, fmt.Errorf("make the spool's folder: %w", err)
+	for _, path := range []string{f.asidePath(), f.againPath()} {
+		if err := o.FS.MkdirAll(path); err != nil {
+			return nil, fmt.Errorf("make the spool's folder: %w", err)
+		}
 	}
 	if kind, err := disk.Remote(o.Root); err != nil {
 		return nil, err
@@ -63,11 +65,9 @@ func Open(o Options) (*Folder, error) {
 	if err := f.writable(); err != nil {
 		return nil, err
 	}
-	kept, err := o.FS.ReadDir(f.asidePath())
-	if err != nil {
-		return nil, fmt.Errorf("list what was set aside: %w", err)
+	if err := f.CountAside(); err != nil {
+		return nil, err
 	}
-	f.aside.Store(int64(len(kept)))
 	return f, nil
 }
 
@@ -126,6 +126,8 @@ func (f *Folder) Dead(everybody bool) ([]Name, error) {
 func (f *Folder) path(name Name) string { return filepath.Join(f.o.Root, name.String()) }
 
 func (f *Folder) asidePath() string { return filepath.Join(f.o.Root, asideName) }
+
+func (f *Folder) againPath() string { return filepath.Join(f.o.Root, againName) }
 
 // createAttempts bounds how often an adopter may take a folder between its creation and its lock.
 const createAttempts = 5

@@ -11,6 +11,7 @@ import (
 const (
 	lockName   = "lock"
 	asideName  = "aside"
+	againName  = "retry"
 	fileSuffix = ".spool"
 
 	// maxServerBytes leaves room for the id in a name, which file systems end at 255 bytes.

@@ -48,6 +48,15 @@ func headerSum(spool uuid.UUID, header []byte) uint32 {
 	return crc32.Update(sum, table, header[12:HeaderSize])
 }
 
+// Owner is the spool whose file data is the beginning of, as the header tells; ParseHeader says whether that can be believed.
+func Owner(data []byte) (spool uuid.UUID, ok bool) {
+	if len(data) < HeaderSize || string(data[:8]) != magic {
+		return uuid.UUID{}, false
+	}
+	copy(spool[:], data[16:])
+	return spool, true
+}
+
 // ParseHeader reads the header of a file of spool. The error is ErrNoHeader.
 func ParseHeader(spool uuid.UUID, data []byte) (Header, error) {
 	if len(data) < HeaderSize || string(data[:8]) != magic ||
