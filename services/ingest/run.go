@@ -108,7 +108,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	})
 	appendable := func() error { return fitness.Appends(keeper, switches) }
 	guard = outage.New(outage.Options{
-		Log: appends, Folder: folder, Keys: keys, Ping: connections.Ping, Forget: store.ForgetSpool, NoSpool: queues.NoSpool,
+		Log: appends, Folder: folder, Keys: keys, Ping: connections.Ping, Back: connections.Back, Fallen: connections.Fallen, Forget: store.ForgetSpool, NoSpool: queues.NoSpool,
 		Ready: appendable, Held: func() bool { return switches.On(mesh.PushMaintenance) },
 		BatchMessages: int(s.BatchMessages), Pace: s.PaceMillis.Millis(), BarrierMax: s.BarrierMax.Millis(), Logger: logging.For(env.Logger, "spool"),
 	})

@@ -29,6 +29,19 @@ func Open(ctx context.Context, cfg pg.Config, pushes int, logger *slog.Logger, l
 // Ping asks the database. Its error has a kind.
 func (l *Lanes) Ping(ctx context.Context) error { return pg.Ping(ctx, l.Probe) }
 
+// Back asks a database that did not answer, over a connection of pushes if one is free to be made: the first that is there is
+// then the one that is needed first. Its error has a kind.
+func (l *Lanes) Back(ctx context.Context) error {
+	if s := l.Push.Stat(); s.AcquiredConns()+s.ConstructingConns() >= s.MaxConns() {
+		return l.Ping(ctx) // those hang, for as long as an append may
+	}
+	return pg.Ping(ctx, l.Push)
+}
+
+// Fallen drops the connections of pushes, because the database does not answer: those that lead nowhere would each be found
+// out by a borrower that waits for it.
+func (l *Lanes) Fallen() { l.Push.Reset() }
+
 // Close waits for borrowed connections, but no longer than ctx: then its process ends anyway.
 func (l *Lanes) Close(ctx context.Context) error {
 	closed := make(chan struct{})

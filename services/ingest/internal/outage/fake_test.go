@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,7 +188,8 @@ type bundle struct {
 	none   map[string]bool // queues that are not spooled
 	ready  error
 	max    int64
-	off    bool // push maintenance is on
+	off    bool         // push maintenance is on
+	fallen atomic.Int64 // how often the database was told to be away
 	lines  *lines
 	guard  *Guard
 	held   *held
@@ -214,7 +216,7 @@ func (b *bundle) start() {
 	}
 	b.held = &held{now: map[appendlog.Key]bool{}}
 	b.guard = New(Options{
-		Log: b.db, Folder: folder, Keys: b.keys, Ping: b.db.ping, Ready: func() error { return b.ready },
+		Log: b.db, Folder: folder, Keys: b.keys, Ping: b.db.ping, Back: b.db.ping, Fallen: func() { b.fallen.Add(1) }, Ready: func() error { return b.ready },
 		Forget:  func(context.Context, uuid.UUID) error { return nil },
 		NoSpool: func(_ uuid.UUID, queue string) bool { return b.none[queue] },
 		Held:    func() bool { return b.off }, BatchMessages: 4, Pace: time.Millisecond, Logger: logger,

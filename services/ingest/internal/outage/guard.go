@@ -34,6 +34,8 @@ type Options struct {
 	Keys   *seal.Keys // nil: records are not sealed
 
 	Ping    func(ctx context.Context) error                  // asks the database, over a connection of its own
+	Back    func(ctx context.Context) error                  // the same, once it has not answered, over one that pushes can use
+	Fallen  func()                                           // is told when it does not answer, once each time
 	Ready   func() error                                     // nil while the database has the schema
 	Forget  func(ctx context.Context, spool uuid.UUID) error // removes the database's notes of a spool
 	NoSpool func(tenant uuid.UUID, queue string) bool        // says that a queue prefers failure to the spool

@@ -40,8 +40,9 @@ func TestAnOutageFromBeginningToEnd(t *testing.T) {
 		t.Error("stored under another id than announced")
 	}
 	b.want(b.push(group("q", "p", "5")), "queued")
-	if down, up := b.lines.count("DB down — entering buffered mode"), b.lines.count("DB recovered — leaving buffered mode"); down != 1 || up != 1 {
-		t.Errorf("%d lines of its begin, %d of its end:\n%s", down, up, b.lines)
+	down, up, told := b.lines.count("DB down — entering buffered mode"), b.lines.count("DB recovered — leaving buffered mode"), b.fallen.Load()
+	if down != 1 || up != 1 || told != 1 {
+		t.Errorf("%d lines of its begin, told %d times, %d lines of its end:\n%s", down, told, up, b.lines)
 	}
 }
 
@@ -117,7 +118,7 @@ func TestRecordsWithATagTakeTurnsWithTheOthers(t *testing.T) {
 	var order []string
 	b.db.before = func() { order = append(order, fmt.Sprint(len(strings.Fields(b.stored("q", "c"))))) }
 	b.drained()
-	if got := strings.Join(order, " "); got != "0 0 4 4" {
+	if got := strings.Join(order, " "); got != "0 4 4 6" {
 		t.Errorf("messages of the others before each replay: %s", got)
 	}
 	b.want(b.stored("q", "a")+" "+b.stored("q", "b")+" "+b.stored("q", "c"), "tagged1 tagged2 0 1 2 3 4 5")

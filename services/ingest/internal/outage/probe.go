@@ -13,7 +13,11 @@ func (g *Guard) answers(ctx context.Context) bool {
 	answered, _, _ := g.probes.Do("ping", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
 		defer cancel()
-		err := g.o.Ping(ctx)
+		ping := g.o.Ping
+		if g.Down() {
+			ping = g.o.Back
+		}
+		err := ping(ctx)
 		if err != nil {
 			g.fall(err)
 		}
@@ -38,6 +42,7 @@ func (g *Guard) fall(err error) {
 	g.unbar()
 	g.mu.Unlock()
 	if !before {
+		g.o.Fallen()
 		g.o.Logger.Warn("DB down — entering buffered mode (degraded durability)", "pending", pending, "err", pg.Reason(err))
 		g.nudge()
 	}
@@ -51,6 +56,9 @@ func (g *Guard) rise() {
 	g.mu.Unlock()
 	if before {
 		g.drain.forgive()
+		for _, src := range g.list() {
+			src.tagged = true // what has no tag comes first: that frees many partitions at once
+		}
 		g.o.Logger.Info("DB recovered — leaving buffered mode", "pending", pending)
 	}
 }
