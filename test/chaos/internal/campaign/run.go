@@ -93,7 +93,12 @@ func (r *run) wrong(findings ...string) { r.verdict.Wrong = append(r.verdict.Wro
 func (r *run) whole(ctx context.Context) (err error) {
 	needs := fault.Needs{}
 	for _, f := range r.Faults {
-		needs.Clock, needs.Disk = needs.Clock || f.Needs.Clock, needs.Disk || f.Needs.Disk
+		needs.Clock, needs.Disk, needs.Trace = needs.Clock || f.Needs.Clock, needs.Disk || f.Needs.Disk, needs.Trace || f.Needs.Trace
+	}
+	if needs.Trace {
+		if err := stand.FindTracer(); err != nil {
+			return err
+		}
 	}
 	s, err := stand.Start(ctx, stand.Options{Dir: r.Dir, Binaries: r.Binaries, Clock: needs.Clock, Disk: needs.Disk})
 	if err != nil {

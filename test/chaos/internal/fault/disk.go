@@ -9,15 +9,15 @@ import (
 	"queen.internal/test/chaos/internal/stand"
 )
 
-// disk fills the disk of the spools while they are needed.
+// disk fills the disk of the spools while they are needed, or before.
 var disk = Fault{
 	Name: "disk", Code: "F9",
-	About: "both ingests lose PostgreSQL, and their spools the last byte of the disk",
+	About: "both ingests lose PostgreSQL, and their spools the last byte of the disk, or the last file that it takes",
 	Needs: Needs{Disk: true},
 	Draw: func(d *Draw) Dose {
 		s, spooling := d.Stand, d.between(200*time.Millisecond, 2*time.Second)
 		pipes := toDatabase(d, names(ingests))
-		return Dose{
+		dose := Dose{
 			What: "no PostgreSQL for ingest, and a full disk",
 			On:   append(edges(append(names(ingests), local.Postgres)), names(ingests)...),
 			For:  d.between(time.Second, 10*time.Second), Busy: asked(s, names(ingests)),
@@ -31,6 +31,15 @@ var disk = Fault{
 				return s.EmptyDisk()
 			},
 		}
+		if d.IntN(4) == 0 {
+			dose.What = "a disk that takes no more files, and no PostgreSQL for ingest"
+			dose.Strike = func(context.Context) (bool, error) {
+				err := s.FillNames()
+				outage(pipes, true)
+				return true, err
+			}
+		}
+		return dose
 	},
 }
 

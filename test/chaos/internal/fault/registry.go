@@ -21,7 +21,7 @@ type Fault struct {
 }
 
 // Needs is what a stand must have for it.
-type Needs struct{ Clock, Disk bool }
+type Needs struct{ Clock, Disk, Trace bool }
 
 // Draw is the lot for one dose.
 type Draw struct {
@@ -45,7 +45,7 @@ type Dose struct {
 
 // Faults are all there are. Another one is a file and a line here.
 func Faults() []Fault {
-	return []Fault{kill, database, pause, cut, delay, disk, torn, swing, clock}
+	return []Fault{kill, database, pause, cut, delay, lock, disk, fsync, torn, swing, clock}
 }
 
 // Names lists them.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
@@ -25,9 +26,22 @@ func (s *Stand) FillDisk() error {
 	return closed
 }
 
-// EmptyDisk takes away what FillDisk wrote.
+// FillNames leaves room for bytes, and for no other file or folder.
+func (s *Stand) FillNames() error {
+	folder := filepath.Join(s.Disk, "ballast")
+	err := os.Mkdir(folder, 0o700)
+	for i := 0; err == nil; i++ {
+		err = os.WriteFile(filepath.Join(folder, strconv.Itoa(i)), nil, 0o600)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("fill the disk with files: %w", err)
+	}
+	return nil
+}
+
+// EmptyDisk takes away what FillDisk or FillNames wrote.
 func (s *Stand) EmptyDisk() error {
-	if err := os.Remove(filepath.Join(s.Disk, "ballast")); err != nil {
+	if err := os.RemoveAll(filepath.Join(s.Disk, "ballast")); err != nil {
 		return fmt.Errorf("empty the disk: %w", err)
 	}
 	return nil
