@@ -9,7 +9,7 @@ TOOLS     := $(STATE)/bin
 # Most test binaries are bound by the one PostgreSQL they share, not by cores: more of them at once only adds connections.
 PARALLEL  ?= 2
 # What one package may take; the whole run is far below it unless something hangs.
-TIMEOUT   ?= 10m
+TIMEOUT   ?= 15m
 # Narrow a run: make test PACKAGES=queen.internal/pkg/segment RUN=Fuzz
 PACKAGES  ?= work
 RUN       ?= .

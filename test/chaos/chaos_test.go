@@ -31,6 +31,7 @@ var tier = []struct{ workloads, faults string }{
 	{"queue", "pause,swing"},
 	{"log,queue,dedup", "database,delay,cut"},
 	{"dedup,log", "torn,kill,cut"},
+	{"queue,log", "clock"},
 }
 
 //go:embed regressions.txt

@@ -74,8 +74,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	return o, nil
 }
 
-// usual are the faults that a correct Queen is known to stand. A clock that was far ahead leaves leases that keep their
-// partitions until it gets there again (docs/reliability.md).
+// usual are the faults that a correct Queen is known to stand, whichever come together. A deliver that begins while the clock
+// is far off believes it (docs/reliability.md).
 func usual() []string {
 	return slices.DeleteFunc(fault.Names(), func(name string) bool { return name == "clock" })
 }

@@ -81,7 +81,7 @@ const ackRounds = 8
 
 const ackSQL = `SELECT place, outcome, item_outcomes, lease_released, dead_lettered, coalesce(subscription_id, 0), coalesce(partition_id, 0),
 	coalesce(committed_offset, 0), coalesce(span_end, 0), coalesce(needed_offset, 0), coalesce(last_offset, -1)
-FROM queen.ack($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, NULL, NULL, $18)`
+FROM queen.ack($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, NULL, NULL, $18, $19)`
 
 // Ack decides every group of one call, in the order given; no two groups may share partition and lease. All groups that
 // need nothing from the log are decided in one transaction; one that must be resolved against its segments, because the
@@ -134,7 +134,7 @@ func (s *Store) ackOnce(ctx context.Context, tenant uuid.UUID, groupName string,
 	}
 	rows, err := s.pool.Query(ctx, ackSQL, optionalUUID(&tenant), groupName, optionalTime(clock.Cap), p.partitions, p.leases, p.counts,
 		p.hashes, p.signals, p.offsets, p.spanCommitted, p.spanEnds,
-		p.deadOffsets, p.deadIDs, p.deadCreated, p.deadTransactions, p.deadPayloads, p.deadReasons, optionalTime(clock.Floor))
+		p.deadOffsets, p.deadIDs, p.deadCreated, p.deadTransactions, p.deadPayloads, p.deadReasons, optionalTime(clock.Floor), clock.Settled)
 	if err != nil {
 		return nil, err
 	}

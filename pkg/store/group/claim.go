@@ -76,7 +76,7 @@ type ClaimResult struct {
 
 const claimSQL = `SELECT partition_id, verdict, coalesce(first_offset, 0), coalesce(last_offset, 0), coalesce(attempt, 0),
 	until, partition_uid, coalesce(partition_name, ''), clock, segment_bases, segment_tags
-FROM queen.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, true, true, $12)`
+FROM queen.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, true, true, true, $12, $13)`
 
 // claimRounds bounds the calls of one Claim: others may make more heads due meanwhile.
 const claimRounds = 4
@@ -151,7 +151,7 @@ func with(claims []Claim, verdict Verdict) []Claim {
 
 func (s *Store) claimOnce(ctx context.Context, req *ClaimRequest) (ClaimResult, error) {
 	rows, err := s.pool.Query(ctx, claimSQL, req.Subscription.ID, optionalUUID(&req.Subscription.UID), req.Partitions, optionalUUID(&req.Lease), optionalInt(req.LeaseSeconds),
-		req.Batch, optionalInt(req.MaxPartitions), req.MaxBytes, req.AutoAck, optionalTime(req.Clock.Cap), req.AtLeastOne, optionalTime(req.Clock.Floor))
+		req.Batch, optionalInt(req.MaxPartitions), req.MaxBytes, req.AutoAck, optionalTime(req.Clock.Cap), req.AtLeastOne, optionalTime(req.Clock.Floor), req.Clock.Settled)
 	if err != nil {
 		return ClaimResult{}, err
 	}

@@ -38,7 +38,7 @@ type Consumed struct {
 
 const consumeSQL = `SELECT part, place, coalesce(partition_id, 0), verdict, coalesce(first_offset, 0), coalesce(last_offset, 0), coalesce(attempt, 0),
 	until, partition_uid, coalesce(partition_name, ''), clock, segment_bases, segment_tags
-FROM queen.consume($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
+FROM queen.consume($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
 
 // Consume ends leases and makes claims in one transaction of one server call, which waits for no lock. All claims have
 // clock in place of their own, and their answers are finished by Finish. The error is the driver's, not yet of a kind.
@@ -46,7 +46,7 @@ func (s *Store) Consume(ctx context.Context, clock Bounds, completions []Complet
 	d, c := newCompletionParams(completions), newClaimParams(claims)
 	rows, err := s.pool.Query(ctx, consumeSQL, optionalTime(clock.Cap), d.tenants, d.subscriptions, d.partitions, d.uids, d.leases, d.firsts, d.lasts,
 		c.subscriptions, c.uids, c.leases, c.seconds, c.batches, c.partitions, c.bytes, c.autoAcks, c.atLeastOne, c.counts, c.candidates,
-		optionalTime(clock.Floor))
+		optionalTime(clock.Floor), clock.Settled)
 	if err != nil {
 		return Consumed{}, err
 	}

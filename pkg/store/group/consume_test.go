@@ -34,11 +34,11 @@ func (b *bench) complete(completions ...group.Completion) []group.CompletionOutc
 	return b.consume(completions).Completions
 }
 
-// cursor is all columns of a cursor's row, in the server's own words, but for the key.
+// cursor is all columns of a cursor's row, in the server's own words, but for the key and the time of its last lease.
 func (b *bench) cursor(partition int64) string {
 	b.Helper()
 	var row string
-	if err := b.pool.QueryRow(b.Context(), `SELECT (to_jsonb(c) - 'partition_id' - 'completed_lease_id')::text || (completed_lease_id IS NOT NULL)
+	if err := b.pool.QueryRow(b.Context(), `SELECT (to_jsonb(c) - 'partition_id' - 'completed_lease_id' - 'leased_at')::text || (completed_lease_id IS NOT NULL)
 		FROM queen.cursors c WHERE partition_id = $1`, partition).Scan(&row); err != nil {
 		b.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"queen.internal/pkg/store/log"
 )
 
-const deadLetterSQL = `SELECT queen.dead_letter_heads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+const deadLetterSQL = `SELECT queen.dead_letter_heads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 // deadLetter reads the heads that a claim called exhausted and has them filed, each in the transaction that moves its
 // cursor. One that retention has removed meanwhile is left to the next claim. Errors have a kind.
@@ -44,7 +44,7 @@ func (s *Store) deadLetter(ctx context.Context, req *ClaimRequest, due []Claim) 
 		return nil
 	}
 	rows, err := s.pool.Query(ctx, deadLetterSQL, req.Subscription.ID, optionalUUID(&req.Subscription.UID), optionalTime(req.Clock.Cap),
-		partitions, offsets, ids, created, transactions, payloads, optionalTime(req.Clock.Floor))
+		partitions, offsets, ids, created, transactions, payloads, optionalTime(req.Clock.Floor), req.Clock.Settled)
 	if err != nil {
 		return pg.Wrap("dead-letter exhausted messages", err)
 	}

@@ -66,13 +66,13 @@ type Snapshot struct {
 }
 
 const findSQL = `SELECT place, partition_id, until, slot, after, walked, moves, paused, clock, asked, oldest, next
-FROM queen.find_candidates($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+FROM queen.find_candidates($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
 // Find looks for work of many groups, in one call; limit bounds the partitions it walks for each. The answers are in the
 // order of searches, all true in one snapshot. Errors have a kind.
 func (s *Store) Find(ctx context.Context, searches []Search, limit int, clock Bounds) ([]Found, Snapshot, error) {
 	p := newFindParams(searches)
-	rows, err := s.pool.Query(ctx, findSQL, p.subscriptions, p.uids, p.since, p.slots, p.afters, limit, p.places, p.known, optionalTime(clock.Cap), optionalTime(clock.Floor))
+	rows, err := s.pool.Query(ctx, findSQL, p.subscriptions, p.uids, p.since, p.slots, p.afters, limit, p.places, p.known, optionalTime(clock.Cap), optionalTime(clock.Floor), clock.Settled)
 	if err != nil {
 		return nil, Snapshot{}, pg.Wrap("find candidates", err)
 	}

@@ -1,6 +1,8 @@
 package group_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,142 +10,171 @@ import (
 	"queen.internal/pkg/store/group"
 )
 
-// pinned are bounds that make the procedures take one moment for the time, whatever the clock shows.
-func pinned(now time.Time) group.Bounds { return group.Bounds{Floor: now, Cap: now} }
-
-// leap is a lease of a minute that was given while the database's clock had leapt away from what its caller took for the
-// time, or from where it had been. Which of the two is in force later is not known at that moment.
-type leap struct {
+// leaping is one group's lease of a minute on a database whose clock leaps. The server's own clock stays where it is: what is
+// stored of the lease moves the other way.
+type leaping struct {
 	*bench
-	req    group.ClaimRequest
-	claim  group.Claim
-	caller time.Time // what the caller took for the time
-	clock  time.Time // what the clock showed
+	name  string
+	req   group.ClaimRequest
+	claim group.Claim
+	by    time.Duration // how far the clock is off
 }
 
-func newLeap(t *testing.T, by time.Duration) *leap {
-	l := &leap{bench: setup(t), clock: time.Now()}
-	l.caller = l.clock.Add(-by)
-	p := l.push("p", "1")
-	l.req = request(l.subscribe("g", all), p)
-	l.req.LeaseSeconds = 60
-	result := l.claims(l.caller)
-	if l.claim = result.Claims[0]; l.claim.Verdict != group.Took {
-		t.Fatalf("%+v", result)
-	}
-	return l
+// step moves the clock.
+func (l *leaping) step(by time.Duration) {
+	l.by += by
+	l.shift(by)
 }
 
-// claims is what another claim finds when it takes now for the time.
-func (l *leap) claims(now time.Time) group.ClaimResult {
+// passes lets time go by.
+func (l *leaping) passes(d time.Duration) { l.shift(d) }
+
+func (l *leaping) shift(by time.Duration) {
+	l.exec(`UPDATE queen.cursors SET leased_at = leased_at - $2::interval, lease_expires_at = lease_expires_at - $2::interval,
+		lease_leap_at = lease_leap_at - $2::interval, lease_leap_end = lease_leap_end - $2::interval WHERE subscription_id = $1`, l.req.Subscription.ID, by)
+}
+
+// bounds are those of a caller that takes the time to be off from the right one.
+func (l *leaping) bounds(off time.Duration, settled bool) group.Bounds {
+	now := time.Now().Add(off - l.by)
+	return group.Bounds{Floor: now.Add(-100 * time.Millisecond), Cap: now.Add(500 * time.Millisecond), Settled: settled}
+}
+
+// take leases for a caller.
+func (l *leaping) take(clock group.Bounds) group.Claim {
 	l.Helper()
 	req := l.req
-	if req.Clock = pinned(now); l.claim.Verdict != 0 {
-		req.Lease = queue.NewID()
-	}
+	req.Clock, req.Lease = clock, queue.NewID()
 	result, err := l.group.Claim(l.Context(), req)
 	if err != nil || len(result.Claims) != 1 {
-		l.Fatalf("%+v, %v", result, err)
+		l.Fatalf("%s: %+v, %v", l.name, result, err)
 	}
-	return result
+	if l.claim.Verdict == 0 {
+		l.req, l.claim = req, result.Claims[0]
+	}
+	return result.Claims[0]
 }
 
-// acks says whether an ack under the lease is accepted at a time.
-func (l *leap) acks(now time.Time) bool {
+// lives says whether the lease is live for a caller, as claims, acks, renewals and lists see it.
+func (l *leaping) lives(clock group.Bounds) bool {
 	l.Helper()
-	results, err := l.group.Ack(l.Context(), queue.DefaultTenant, "g", pinned(now),
-		[]group.AckGroup{{Partition: l.claim.PartitionUUID, Lease: &l.req.Lease, Items: []group.AckItem{item("1")}}})
+	leases, _, _, err := l.group.Leases(l.Context(), queue.DefaultTenant, "", l.name, group.LeaseWalk{}, 10, clock)
 	if err != nil {
 		l.Fatal(err)
 	}
-	return results[0].LeaseReleased
-}
-
-// eachLeap runs a test for a clock that leapt and one that fell, and for either of the times being in force afterwards.
-func eachLeap(t *testing.T, test func(l *leap, from time.Time)) {
-	t.Parallel()
-	for name, by := range map[string]time.Duration{"ahead": time.Hour, "back": -time.Hour} {
-		t.Run(name+", and returned", func(t *testing.T) {
-			t.Parallel()
-			l := newLeap(t, by)
-			test(l, l.caller)
-		})
-		t.Run(name+", and believed", func(t *testing.T) {
-			t.Parallel()
-			l := newLeap(t, by)
-			test(l, l.clock)
-		})
+	found, snapshot, err := l.group.Find(l.Context(), []group.Search{{Subscription: l.req.Subscription}}, 10, clock)
+	if err != nil || len(found[0].Candidates) != 1 {
+		l.Fatalf("%s: %+v, %v", l.name, found, err)
 	}
+	until := found[0].Candidates[0].Until
+	if left := until.Sub(clock.Now(snapshot.Clock)); len(leases) > 0 && left > 61*time.Second && strings.HasPrefix(l.name, "exact") {
+		l.Errorf("%s: until %v from now", l.name, left)
+	}
+	if len(leases) > 0 != !until.IsZero() {
+		l.Errorf("%s: %d leases are listed, and found until %v", l.name, len(leases), until)
+	}
+	return len(leases) > 0
 }
 
-func TestALeaseOfALeapLastsItsLength(t *testing.T) {
-	eachLeap(t, func(l *leap, from time.Time) {
-		at := from.Add(55 * time.Second)
-		result := l.claims(at)
-		if c := result.Claims[0]; c.Verdict != group.Leased || c.Until.Sub(from).Round(10*time.Second) != time.Minute {
-			l.Errorf("after 55 s: %+v, %v after it was given", c, c.Until.Sub(from))
-		}
-		if c := l.claims(from.Add(75 * time.Second)).Claims[0]; c.Verdict != group.Took {
-			l.Errorf("after 75 s: %+v", c)
-		}
-	})
-}
-
-func TestAnAckUnderALeaseOfALeapIsAcceptedUntilItsEnd(t *testing.T) {
-	eachLeap(t, func(l *leap, from time.Time) {
-		if l.acks(from.Add(75 * time.Second)) {
-			l.Error("accepted after 75 s")
-		}
-		if !l.acks(from.Add(55 * time.Second)) {
-			l.Error("refused after 55 s")
-		}
-	})
-}
-
-func TestARenewalInALeapLastsItsLength(t *testing.T) {
-	eachLeap(t, func(l *leap, from time.Time) {
-		for _, seconds := range []int{120, 1} { // the second shortens nothing
-			got, err := l.group.Extend(l.Context(), queue.DefaultTenant, l.req.Lease, seconds, pinned(l.caller), nil)
-			if err != nil || got.Renewed != 1 || got.Expires.Sub(l.caller).Round(10*time.Second) != 2*time.Minute {
-				l.Fatalf("%+v, %v", got, err)
-			}
-		}
-		if c := l.claims(from.Add(115 * time.Second)).Claims[0]; c.Verdict != group.Leased {
-			l.Errorf("after 115 s: %+v", c)
-		}
-		if c := l.claims(from.Add(135 * time.Second)).Claims[0]; c.Verdict != group.Took {
-			l.Errorf("after 135 s: %+v", c)
-		}
-	})
-}
-
-func TestALeaseOfALeapIsListedAndEndedByHand(t *testing.T) {
-	eachLeap(t, func(l *leap, from time.Time) {
-		listed := func(now time.Time) int {
-			leases, _, _, err := l.group.Leases(l.Context(), queue.DefaultTenant, "", "", group.LeaseWalk{}, 10, pinned(now))
-			if err != nil {
-				l.Fatal(err)
-			}
-			return len(leases)
-		}
-		if now, later := listed(from.Add(55*time.Second)), listed(from.Add(75*time.Second)); now != 1 || later != 0 {
-			l.Errorf("%d leases after 55 s, %d after 75 s", now, later)
-		}
-		freed, err := l.group.Expire(l.Context(), queue.DefaultTenant, l.req.Lease, pinned(from.Add(5*time.Second)), nil)
-		if err != nil || len(freed) != 1 {
-			l.Fatalf("%v, %v", freed, err)
-		}
-		if c := l.claims(from.Add(6 * time.Second)).Claims[0]; c.Verdict != group.Took {
-			l.Errorf("%+v", c)
-		}
-	})
-}
-
-// What was leased before a fall is over when its time has passed, for a caller that knows better than the clock.
-func TestALeaseFromBeforeAFallEndsUnderAFloor(t *testing.T) {
+func TestALeaseOutlivesLeapsAndIsNotKeptByThem(t *testing.T) {
 	t.Parallel()
-	l := newLeap(t, 0)
-	if c := l.claims(l.clock.Add(75 * time.Second)).Claims[0]; c.Verdict != group.Took {
-		t.Errorf("%+v", c)
+	const hour = time.Hour
+	type when int
+	const (
+		before when = iota // the leap
+		within
+		after // the clock has returned
+	)
+	const right = time.Duration(0)
+	cases := []struct {
+		name          string
+		leap          time.Duration
+		given         when
+		giver         time.Duration // what the giver takes for the time, off from the right one
+		seen          when
+		judge         time.Duration
+		settled       bool
+		early, longer bool // known to be wrong: it ends too early, it lasts until the judge learns better
+	}{
+		{"exact: given before a leap ahead", hour, before, right, within, right, false, false, false},
+		{"exact: given before a leap ahead that is over", hour, before, right, after, right, false, false, false},
+		{"exact: the same, for who believed it", hour, before, right, after, hour, false, false, false},
+		{"exact: given before a fall", -hour, before, right, within, right, false, false, false},
+		{"exact: given before a fall that is over", -hour, before, right, after, right, false, false, false},
+		{"given before a fall, for who has just begun", -hour, before, right, within, -hour, false, false, true},
+		{"given before a fall, for who has long lived in it", -hour, before, right, within, -hour, true, true, false},
+		{"given before a fall that is over, for who believed it", -hour, before, right, after, -hour, false, false, true},
+
+		{"exact: given in a leap ahead", hour, within, right, within, right, false, false, false},
+		{"exact: given in a leap ahead, for who believes it", hour, within, right, within, hour, true, false, false},
+		{"exact: given in a leap ahead that is over", hour, within, right, after, right, true, false, false},
+		{"exact: the same, for who had believed it", hour, within, right, after, hour, false, false, false},
+		{"exact: given in a fall", -hour, within, right, within, right, false, false, false},
+		{"exact: given in a fall, for who believes it", -hour, within, right, within, -hour, true, false, false},
+		{"exact: given in a fall that is over", -hour, within, right, after, right, true, false, false},
+		{"exact: the same, for who still believes in it", -hour, within, right, after, -hour, false, false, false},
+
+		{"exact: given in a leap ahead by who believes it, for another", hour, within, hour, within, hour, true, false, false},
+		{"given in a leap ahead by who believes it", hour, within, hour, within, right, false, false, true},
+		{"exact: the same, and it is over, for who believed it", hour, within, hour, after, hour, false, false, false},
+		{"the same, for who never believed it", hour, within, hour, after, right, false, false, true},
+		{"the same, when that was long ago", hour, within, hour, after, right, true, true, false},
+		{"exact: given in a fall by who believes it", -hour, within, -hour, within, right, false, false, false},
+		{"exact: the same, and it is over, for who believes it", -hour, within, -hour, after, -hour, true, false, false},
+	}
+	b := setup(t)
+	p := b.push("p", "1")
+	for i, c := range cases {
+		name := fmt.Sprintf("%s (%d)", c.name, i)
+		l := &leaping{bench: b, name: name, req: request(b.subscribe(name, all), p)}
+		l.req.LeaseSeconds = 60
+		reach := func(w when) {
+			if w >= within && l.by == 0 {
+				l.step(c.leap)
+			}
+			if w == after {
+				l.step(-c.leap)
+			}
+		}
+		reach(c.given)
+		if got := l.take(l.bounds(c.giver, false)); got.Verdict != group.Took {
+			t.Fatalf("%s: %+v", name, got)
+		}
+		reach(c.seen)
+		for _, renewed := range []bool{false, true} {
+			l.passes(55 * time.Second)
+			judge := l.bounds(c.judge, c.settled)
+			if lives := l.lives(judge); lives == c.early {
+				t.Errorf("%s: after 55 s live: %v, renewed: %v", name, lives, renewed)
+			}
+			if c.early || renewed || c.seen != c.given {
+				break
+			}
+			got, err := l.group.Extend(t.Context(), queue.DefaultTenant, l.req.Lease, 60, l.bounds(c.giver, c.settled), nil)
+			if err != nil || got.Renewed != 1 {
+				t.Errorf("%s: renewed %+v, %v", name, got, err)
+			}
+			if got, err = l.group.Extend(t.Context(), queue.DefaultTenant, l.req.Lease, 1, judge, nil); err != nil || got.Renewed != 1 {
+				t.Errorf("%s: a shorter renewal: %+v, %v", name, got, err)
+			}
+		}
+		l.passes(20 * time.Second)
+		judge := l.bounds(c.judge, c.settled)
+		if lives := l.lives(judge); lives != c.longer {
+			t.Errorf("%s: after 75 s live: %v", name, lives)
+		}
+		want := group.Took
+		if c.longer {
+			want = group.Leased
+		}
+		lease := l.req.Lease
+		if got := l.take(judge); got.Verdict != want {
+			t.Errorf("%s: after 75 s %+v", name, got)
+		}
+		results, err := b.group.Ack(t.Context(), queue.DefaultTenant, name, judge,
+			[]group.AckGroup{{Partition: l.claim.PartitionUUID, Lease: &lease, Items: []group.AckItem{item("1")}}})
+		if err != nil || results[0].LeaseReleased != c.longer {
+			t.Errorf("%s: an ack after 75 s: %+v, %v", name, results, err)
+		}
 	}
 }

@@ -25,7 +25,7 @@ type LeaseWalk struct{ subscription, partition int64 }
 
 const listLeasesSQL = `SELECT lease_id, queue_name, partition_name, partition_uid, group_name, first_offset, last_offset, attempt, expires_at,
 	subscription_id, partition_id, coalesce(more, false)
-FROM queen.list_leases($1, $2, $3, $4, $5, $6, $7, $8)`
+FROM queen.list_leases($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
 // Leases is the live leases among the next cursors of a tenant's groups, at most limit of them, and where to go on; more
 // is false at the end of the walk. An empty queueName or groupName means any. Errors have a kind.
@@ -33,7 +33,7 @@ func (s *Store) Leases(ctx context.Context, tenant uuid.UUID, queueName, groupNa
 	leases []LiveLease, to LeaseWalk, more bool, err error,
 ) {
 	rows, err := s.pool.Query(ctx, listLeasesSQL, optionalUUID(&tenant), optionalText(queueName), optionalText(groupName),
-		from.subscription, from.partition, limit, optionalTime(clock.Cap), optionalTime(clock.Floor))
+		from.subscription, from.partition, limit, optionalTime(clock.Cap), optionalTime(clock.Floor), clock.Settled)
 	if err != nil {
 		return nil, from, false, pg.Wrap("list leases", err)
 	}
@@ -60,13 +60,13 @@ func (s *Store) Leases(ctx context.Context, tenant uuid.UUID, queueName, groupNa
 	return leases, to, more, pg.Wrap("list leases", err)
 }
 
-const expireSQL = `SELECT subscription_id, partition_id FROM queen.expire_lease($1, $2, $3, $4, $5, $6)`
+const expireSQL = `SELECT subscription_id, partition_id FROM queen.expire_lease($1, $2, $3, $4, $5, $6, $7)`
 
 // Expire ends a lease as if it had run out now and returns the cursors that came free. The delivery counts, other than
 // with Release. keys as in Extend. Errors have a kind; repeating it is safe.
 func (s *Store) Expire(ctx context.Context, tenant, lease uuid.UUID, clock Bounds, keys []LeaseKey) ([]LeaseKey, error) {
 	subscriptions, partitions := arrays(keys)
-	rows, err := s.pool.Query(ctx, expireSQL, optionalUUID(&tenant), optionalUUID(&lease), optionalTime(clock.Cap), subscriptions, partitions, optionalTime(clock.Floor))
+	rows, err := s.pool.Query(ctx, expireSQL, optionalUUID(&tenant), optionalUUID(&lease), optionalTime(clock.Cap), subscriptions, partitions, optionalTime(clock.Floor), clock.Settled)
 	if err != nil {
 		return nil, pg.Wrap("expire lease", err)
 	}

@@ -215,12 +215,15 @@ func TestRule3ALeaseOfAFallenClockLastsWhenTheClockReturns(t *testing.T) {
 	sub := b.subscribe("g", all)
 	d.Step(t, -time.Hour)
 	req := request(sub, p)
-	req.Clock.Floor = time.Now()
+	bounds := func(now time.Time) group.Bounds {
+		return group.Bounds{Floor: now, Cap: now.Add(500 * time.Millisecond)}
+	}
+	req.Clock = bounds(time.Now())
 	if !d.Real() { // the stored times have moved instead of the clock, and the caller's time with them
-		req.Clock.Floor = req.Clock.Floor.Add(time.Hour)
+		req.Clock = bounds(time.Now().Add(time.Hour))
 	}
 	b.want("on the fallen clock", <-b.claiming(req), group.Took)
 	d.Step(t, time.Hour)
-	req.Clock.Floor = time.Now()
+	req.Clock = bounds(time.Now())
 	b.want("on the right one", <-b.claiming(req), group.Leased)
 }

@@ -73,7 +73,7 @@ const transactSQL = `SELECT part, outcome, coalesce(place, 0), coalesce(partitio
 	coalesce(subscription_id, 0), coalesce(committed_offset, 0), coalesce(span_end, 0), coalesce(needed_offset, 0),
 	fingerprint, message_ids, ack_places, ack_outcomes, ack_dead, partitions, last_offsets, freed_subscriptions, freed_partitions, previous_tag
 FROM queen.transact($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26,
-	$27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37)`
+	$27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38)`
 
 // Transact makes one call. The error is the driver's, not yet of a kind; what log.Unknown says of it holds. Calling again
 // with the same id is always safe.
@@ -102,7 +102,7 @@ func (s *Store) Transact(ctx context.Context, b *Bundle) (BundleResult, error) {
 		c.Partitions, c.UIDs, c.Tags, c.Counts, c.RawBytes, c.Codecs, c.Payloads, c.Hashes, c.Sealed,
 		c.VouchFirsts, c.VouchSince, c.VouchBases, c.VouchLasts, c.VouchTags,
 		a.groups, a.partitions, a.leases, a.counts, a.hashes, a.signals, a.offsets, a.spanCommitted, a.spanEnds,
-		a.deadOffsets, a.deadIDs, a.deadCreated, a.deadTransactions, a.deadPayloads, a.deadReasons, accepted, optionalTime(b.Clock.Floor))
+		a.deadOffsets, a.deadIDs, a.deadCreated, a.deadTransactions, a.deadPayloads, a.deadReasons, accepted, optionalTime(b.Clock.Floor), b.Clock.Settled)
 	if err != nil {
 		return BundleResult{}, err
 	}

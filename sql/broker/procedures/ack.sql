@@ -25,12 +25,13 @@ CREATE OR REPLACE FUNCTION queen.ack(
     p_span_committed bigint[], p_span_ends bigint[],
     p_dead_offsets bigint[], p_dead_message_ids uuid[], p_dead_created timestamptz[],
     p_dead_transactions text[], p_dead_payloads bytea[], p_dead_reasons text[],
-    p_groups text[] DEFAULT NULL, p_accepted uuid[] DEFAULT NULL, p_clock_floor timestamptz DEFAULT NULL)
+    p_groups text[] DEFAULT NULL, p_accepted uuid[] DEFAULT NULL, p_clock_floor timestamptz DEFAULT NULL, p_clock_settled boolean DEFAULT false)
 RETURNS TABLE (place integer, outcome smallint, item_outcomes smallint[], lease_released boolean, dead_lettered boolean,
                subscription_id bigint, partition_id bigint, committed_offset bigint, span_end bigint, needed_offset bigint, last_offset bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_now      timestamptz := greatest(least(clock_timestamp(), p_clock_cap), p_clock_floor);
+    v_clock    timestamptz := clock_timestamp();
+    v_now      timestamptz := least(v_clock, p_clock_cap);
     v_group    record;
     v_lease    uuid;
     v_cursor   queen.cursors;
@@ -39,8 +40,7 @@ DECLARE
     v_hints    bigint[];     -- the caller's offsets, when they count
     v_above    bigint[];     -- offsets past the cursor and, with a span on record, within it
     v_below    bigint[];     -- offsets at or below the cursor
-    v_live     boolean;
-    v_decision record;
+    v_live     boolean; v_decision record;
 BEGIN
     IF cardinality(p_hashes) <> (SELECT coalesce(sum(n), 0) FROM unnest(p_counts) n) OR cardinality(p_hashes) <> cardinality(p_signals) THEN
         RAISE EXCEPTION 'ack: arrays differ in length' USING ERRCODE = 'QU001';
@@ -74,7 +74,7 @@ BEGIN
 
         -- The lease that an earlier call ended may still repeat its completions; any other stale one may do nothing.
         v_lease := CASE WHEN v_group.lease = '00000000-0000-0000-0000-000000000000' THEN queen.recorded_lease(v_cursor, p_accepted) ELSE v_group.lease END;
-        v_live := v_lease IS NULL OR (v_cursor.lease_id = v_lease AND queen.end_of_lease(v_cursor, v_now) > v_now) IS TRUE;
+        v_live := v_lease IS NULL OR (v_cursor.lease_id = v_lease AND queen.end_of_lease(v_cursor, v_clock, p_clock_cap, p_clock_floor, p_clock_settled) > v_now) IS TRUE;
         IF NOT v_live AND v_cursor.completed_lease_id IS DISTINCT FROM v_lease THEN
             outcome := 0; item_outcomes := array_fill(4::smallint, ARRAY[v_group.n]); RETURN NEXT; CONTINUE;
         END IF;

@@ -6,7 +6,8 @@
 --          may take them all. p_at_least_one gives the first message whatever its size. p_lease_seconds NULL takes the
 --          queue's.
 --          p_clock_floor and p_clock_cap are the earliest and the latest time that the caller believes this clock can show:
---          what is beyond has leapt, and the bound counts instead. A lease lasts as long whichever proves true.
+--          beyond them it has leapt. p_clock_cap counts then as the time, and a new lease gets an end by either.
+--          p_clock_settled says that nothing else was to be seen for as long as any lease lasts.
 --          p_limited says that the caller knows the verdicts 7 to 9; without it no queue has a delivery limit. p_pauses
 --          says that it knows 10; without it a pause looks like 2. Without p_inserts nothing is claimed where the cursor has
 --          no row yet: the verdict is 11.
@@ -26,8 +27,7 @@ DROP FUNCTION IF EXISTS queen.claim(bigint, uuid, bigint[], uuid, integer, integ
 CREATE OR REPLACE FUNCTION queen.claim(
     p_subscription bigint, p_subscription_uid uuid, p_partitions bigint[], p_lease uuid, p_lease_seconds integer, p_batch integer,
     p_max_partitions integer, p_max_bytes bigint, p_auto_ack boolean, p_clock_cap timestamptz,
-    p_at_least_one boolean, p_limited boolean DEFAULT false, p_pauses boolean DEFAULT false, p_inserts boolean DEFAULT true,
-    p_clock_floor timestamptz DEFAULT NULL)
+    p_at_least_one boolean, p_limited boolean DEFAULT false, p_pauses boolean DEFAULT false, p_inserts boolean DEFAULT true, p_clock_floor timestamptz DEFAULT NULL, p_clock_settled boolean DEFAULT false)
 RETURNS TABLE (partition_id bigint, verdict smallint, first_offset bigint, last_offset bigint, attempt integer,
                until timestamptz, partition_uid uuid, partition_name text, clock timestamptz,
                segment_bases bigint[], segment_tags bigint[])
@@ -36,14 +36,14 @@ DECLARE
     v_queue   record;
     v_part    record; v_span record;
     v_cursor  queen.cursors;
-    v_now     timestamptz; v_length interval; -- the length of a new lease
+    v_now     timestamptz; v_leapt boolean; v_length interval; -- the length of a new lease
     v_taken   integer := 0;
     v_batch   bigint := p_batch; v_bytes bigint := p_max_bytes; -- what is left of them
     v_attempt integer;
     v_again   boolean; -- the head was delivered before, and the queue has a delivery limit: it goes alone
 BEGIN
     clock := clock_timestamp();
-    v_now := greatest(least(clock, p_clock_cap), p_clock_floor);
+    v_now := least(clock, p_clock_cap); v_leapt := (clock > p_clock_cap OR clock < p_clock_floor) IS TRUE;
 
     SELECT q.id, CASE WHEN q.lease_seconds > 0 THEN q.lease_seconds ELSE 60 END AS lease_seconds, make_interval(secs => q.delayed_processing_seconds) AS delay,
            make_interval(secs => q.window_buffer_seconds) AS window_buffer,
@@ -88,7 +88,7 @@ BEGIN
             END IF;
         END IF;
 
-        until := queen.end_of_lease(v_cursor, v_now);
+        until := queen.end_of_lease(v_cursor, clock, p_clock_cap, p_clock_floor, p_clock_settled);
         IF until > v_now THEN
             verdict := 3; RETURN NEXT; CONTINUE;
         END IF;
@@ -131,9 +131,9 @@ BEGIN
         ELSE
             attempt := v_attempt; v_length := make_interval(secs => coalesce(p_lease_seconds, v_queue.lease_seconds)); until := v_now + v_length;
             UPDATE queen.cursors c
-            SET batch_end = claim.last_offset, lease_id = p_lease, lease_expires_at = greatest(claim.clock, v_now) + v_length,
-                lease_leap_at = CASE WHEN claim.clock <> v_now THEN greatest(claim.clock, v_now) END,
-                lease_leap_end = CASE WHEN claim.clock <> v_now THEN least(claim.clock, v_now) + v_length END,
+            SET batch_end = claim.last_offset, lease_id = p_lease, leased_at = claim.clock,
+                lease_expires_at = greatest(claim.clock, CASE WHEN v_leapt THEN p_clock_cap END) + v_length,
+                lease_leap_at = CASE WHEN v_leapt THEN greatest(claim.clock, p_clock_floor) END, lease_leap_end = CASE WHEN v_leapt THEN claim.until END,
                 head_offset = claim.first_offset, attempt = claim.attempt, delivered_end = greatest(c.delivered_end, c.batch_end), not_before = NULL,
                 alone = CASE WHEN NOT v_again THEN 0 WHEN c.head_offset = claim.first_offset THEN c.alone + 1 ELSE 1 END
             WHERE c.subscription_id = p_subscription AND c.partition_id = claim.partition_id;

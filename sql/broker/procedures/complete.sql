@@ -11,18 +11,19 @@
 DROP FUNCTION IF EXISTS queen.complete(timestamptz, uuid[], bigint[], bigint[], uuid[], uuid[], bigint[], bigint[]);
 CREATE OR REPLACE FUNCTION queen.complete(
     p_clock_cap timestamptz, p_tenants uuid[], p_subscriptions bigint[], p_partitions bigint[], p_uids uuid[], p_leases uuid[],
-    p_firsts bigint[], p_lasts bigint[], p_clock_floor timestamptz DEFAULT NULL)
+    p_firsts bigint[], p_lasts bigint[], p_clock_floor timestamptz DEFAULT NULL, p_clock_settled boolean DEFAULT false)
 RETURNS TABLE (place integer, left_behind boolean)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_now timestamptz := greatest(least(clock_timestamp(), p_clock_cap), p_clock_floor);
+    v_clock timestamptz := clock_timestamp();
+    v_now   timestamptz := least(v_clock, p_clock_cap);
 BEGIN
     -- One after the other, each by its key: a join would save little and leave it to the planner whether it reads one row
     -- per lease or all that a group has.
     FOR i IN 1..cardinality(p_leases) LOOP
         PERFORM FROM queen.cursors c, queen.subscriptions s, queen.queues q, queen.partitions p
         WHERE c.subscription_id = p_subscriptions[i] AND c.partition_id = p_partitions[i]
-          AND c.lease_id = p_leases[i] AND queen.end_of_lease(c, v_now) > v_now
+          AND c.lease_id = p_leases[i] AND queen.end_of_lease(c, v_clock, p_clock_cap, p_clock_floor, p_clock_settled) > v_now
           AND c.head_offset = p_firsts[i] AND c.committed < p_firsts[i] AND c.batch_end = p_lasts[i]
           AND s.id = p_subscriptions[i] AND q.id = s.queue_id AND q.tenant = p_tenants[i] AND q.deleted_at IS NULL
           AND p.id = p_partitions[i] AND p.uid = p_uids[i] AND p.queue_id = q.id

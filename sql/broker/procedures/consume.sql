@@ -17,7 +17,7 @@ CREATE OR REPLACE FUNCTION queen.consume(
     p_tenants uuid[], p_subscriptions bigint[], p_partitions bigint[], p_uids uuid[], p_leases uuid[], p_firsts bigint[], p_lasts bigint[],
     p_claim_subscriptions bigint[], p_claim_uids uuid[], p_claim_leases uuid[], p_claim_seconds integer[], p_claim_batches integer[],
     p_claim_partitions integer[], p_claim_bytes bigint[], p_claim_auto_acks boolean[], p_claim_at_least_one boolean[],
-    p_counts integer[], p_candidates bigint[], p_clock_floor timestamptz DEFAULT NULL)
+    p_counts integer[], p_candidates bigint[], p_clock_floor timestamptz DEFAULT NULL, p_clock_settled boolean DEFAULT false)
 RETURNS TABLE (part smallint, place integer, partition_id bigint, verdict smallint, first_offset bigint, last_offset bigint,
                attempt integer, until timestamptz, partition_uid uuid, partition_name text, clock timestamptz,
                segment_bases bigint[], segment_tags bigint[])
@@ -34,7 +34,7 @@ BEGIN
         FOR place, verdict IN
             SELECT d.place, d.left_behind::integer
             FROM queen.complete(p_clock_cap, p_tenants, p_subscriptions, p_partitions, p_uids, p_leases, p_firsts, p_lasts,
-                p_clock_floor) d
+                p_clock_floor, p_clock_settled) d
         LOOP
             RETURN NEXT;
         END LOOP;
@@ -46,7 +46,7 @@ BEGIN
                    c.partition_name, c.clock, c.segment_bases, c.segment_tags
             FROM queen.claim(p_claim_subscriptions[i], p_claim_uids[i], p_candidates[v_before + 1:v_before + p_counts[i]], p_claim_leases[i],
                 p_claim_seconds[i], p_claim_batches[i], p_claim_partitions[i], p_claim_bytes[i], p_claim_auto_acks[i], p_clock_cap,
-                p_claim_at_least_one[i], true, true, false, p_clock_floor) c;
+                p_claim_at_least_one[i], true, true, false, p_clock_floor, p_clock_settled) c;
         v_before := v_before + p_counts[i];
     END LOOP;
 END

@@ -10,11 +10,12 @@ DROP FUNCTION IF EXISTS queen.dead_letter_heads(bigint, uuid, timestamptz, bigin
 CREATE OR REPLACE FUNCTION queen.dead_letter_heads(
     p_subscription bigint, p_subscription_uid uuid, p_clock_cap timestamptz, p_partitions bigint[], p_offsets bigint[],
     p_message_ids uuid[], p_created timestamptz[], p_transactions text[], p_payloads bytea[],
-    p_clock_floor timestamptz DEFAULT NULL)
+    p_clock_floor timestamptz DEFAULT NULL, p_clock_settled boolean DEFAULT false)
 RETURNS SETOF bigint
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    v_now    timestamptz := greatest(least(clock_timestamp(), p_clock_cap), p_clock_floor);
+    v_clock  timestamptz := clock_timestamp();
+    v_now    timestamptz := least(v_clock, p_clock_cap);
     v_queue  record;
     v_given  record;
     v_cursor queen.cursors;
@@ -33,7 +34,7 @@ BEGIN
         SELECT * INTO v_cursor FROM queen.cursors c
         WHERE c.subscription_id = p_subscription AND c.partition_id = v_given.partition_id
         FOR NO KEY UPDATE SKIP LOCKED;
-        CONTINUE WHEN NOT FOUND OR queen.end_of_lease(v_cursor, v_now) > v_now;
+        CONTINUE WHEN NOT FOUND OR queen.end_of_lease(v_cursor, v_clock, p_clock_cap, p_clock_floor, p_clock_settled) > v_now;
 
         SELECT greatest(v_cursor.committed + 1, p.log_start) INTO v_first
         FROM queen.partitions p WHERE p.id = v_given.partition_id AND p.queue_id = v_queue.id;

@@ -48,7 +48,7 @@ BEGIN
                 SELECT coalesce(c.committed, queen.absent_cursor(p.id, p.last_offset, s.newest, s.after, s.since)) AS committed,
                        CASE WHEN c.ends > v_now THEN c.batch_end END AS leased_end
                 FROM unnest(v_ids, v_known, v_named, v_newest, v_after, v_from) AS s(id, known, named, newest, after, since)
-                LEFT JOIN LATERAL (SELECT c.committed, queen.end_of_lease(c, v_now) AS ends, c.batch_end FROM queen.cursors c
+                LEFT JOIN LATERAL (SELECT c.committed, queen.end_of_lease(c, v_now, NULL, NULL, false) AS ends, c.batch_end FROM queen.cursors c
                                    WHERE c.subscription_id = s.id AND c.partition_id = p.id LIMIT 1) c ON true
                 WHERE s.known OR c.committed IS NOT NULL
                 ORDER BY s.named DESC, 1, 2 NULLS FIRST LIMIT 1) g ON true

@@ -21,7 +21,7 @@ DROP FUNCTION IF EXISTS queen.find_candidates(bigint[], uuid[], timestamptz[], t
 CREATE OR REPLACE FUNCTION queen.find_candidates(
     p_subscriptions bigint[], p_uids uuid[], p_since timestamptz[], p_slots timestamptz[], p_afters bigint[], p_limit integer,
     p_known_places integer[], p_known bigint[], p_clock_cap timestamptz,
-    p_clock_floor timestamptz DEFAULT NULL)
+    p_clock_floor timestamptz DEFAULT NULL, p_clock_settled boolean DEFAULT false)
 RETURNS TABLE (place integer, partition_id bigint, until timestamptz, slot timestamptz, after bigint, walked bigint, moves bigint, paused boolean,
                clock timestamptz, asked timestamptz, oldest bigint, next bigint)
 LANGUAGE sql STABLE AS $$
@@ -71,8 +71,8 @@ LANGUAGE sql STABLE AS $$
            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM (SELECT w.place, w.subscription, w.id, w.first_offset, w.last_offset FROM walked w WHERE w.wanted
           UNION ALL SELECT k.place, k.subscription, k.id, k.first_offset, k.last_offset FROM known k) f
-    CROSS JOIN (SELECT greatest(least(clock_timestamp(), p_clock_cap), p_clock_floor) AS now OFFSET 0) t
-    LEFT JOIN LATERAL (SELECT c.committed, greatest(queen.end_of_lease(c, t.now), c.not_before) AS until FROM queen.cursors c
+    CROSS JOIN (SELECT n.clock, least(n.clock, p_clock_cap) AS now FROM (SELECT clock_timestamp() AS clock OFFSET 0) n) t
+    LEFT JOIN LATERAL (SELECT c.committed, greatest(queen.end_of_lease(c, t.clock, p_clock_cap, p_clock_floor, p_clock_settled), c.not_before) AS until FROM queen.cursors c
                        WHERE c.subscription_id = f.subscription AND c.partition_id = f.id LIMIT 1) c ON true
     WHERE f.last_offset >= greatest(coalesce(c.committed, -1) + 1, f.first_offset)
 $$;

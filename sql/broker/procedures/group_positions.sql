@@ -10,7 +10,7 @@ RETURNS TABLE (partition_id bigint, group_name text, committed bigint, batch_end
 LANGUAGE sql STABLE AS $$
     SELECT p.id, s.group_name,
            coalesce(c.committed, queen.absent_cursor(p.id, p.last_offset, s.newest_partition_id, s.seeding_after, s.seeding_from)), c.batch_end,
-           CASE WHEN queen.end_of_lease(c, now()) > now() THEN queen.end_of_lease(c, now()) END
+           CASE WHEN queen.end_of_lease(c, now(), NULL, NULL, false) > now() THEN queen.end_of_lease(c, now(), NULL, NULL, false) END
     FROM queen.partitions p
     JOIN queen.subscriptions s ON s.queue_id = p.queue_id
     LEFT JOIN queen.cursors c ON c.subscription_id = s.id AND c.partition_id = p.id

@@ -12,12 +12,13 @@
 DROP FUNCTION IF EXISTS queen.list_leases(uuid, text, text, bigint, bigint, integer, timestamptz);
 CREATE OR REPLACE FUNCTION queen.list_leases(
     p_tenant uuid, p_queue text, p_group text, p_after_subscription bigint, p_after_partition bigint, p_limit integer, p_clock_cap timestamptz,
-    p_clock_floor timestamptz DEFAULT NULL)
+    p_clock_floor timestamptz DEFAULT NULL, p_clock_settled boolean DEFAULT false)
 RETURNS TABLE (lease_id uuid, queue_name text, partition_name text, partition_uid uuid, group_name text, first_offset bigint,
                last_offset bigint, attempt integer, expires_at timestamptz, subscription_id bigint, partition_id bigint, more boolean)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    v_now   timestamptz := greatest(least(clock_timestamp(), p_clock_cap), p_clock_floor);
+    v_clock timestamptz := clock_timestamp();
+    v_now   timestamptz := least(v_clock, p_clock_cap);
     v_left  bigint := p_limit;
     v_group record;
     v_after bigint;
@@ -37,9 +38,9 @@ BEGIN
               ORDER BY c.partition_id LIMIT v_left) c;
         RETURN QUERY
             SELECT c.lease_id, v_group.name, p.name, p.uid, v_group.group_name, greatest(c.committed + 1, p.log_start), c.batch_end,
-                   c.attempt, queen.end_of_lease(c, v_now), v_group.id, c.partition_id, NULL::boolean
+                   c.attempt, queen.end_of_lease(c, v_clock, p_clock_cap, p_clock_floor, p_clock_settled), v_group.id, c.partition_id, NULL::boolean
             FROM queen.cursors c JOIN queen.partitions p ON p.id = c.partition_id
-            WHERE c.subscription_id = v_group.id AND c.partition_id > v_after AND c.partition_id <= v_page.last AND queen.end_of_lease(c, v_now) > v_now
+            WHERE c.subscription_id = v_group.id AND c.partition_id > v_after AND c.partition_id <= v_page.last AND queen.end_of_lease(c, v_clock, p_clock_cap, p_clock_floor, p_clock_settled) > v_now
             ORDER BY c.partition_id;
         v_at := ARRAY[v_group.id, v_page.last];
         -- The group that the walk goes on in costs nothing when it is done, or the walk would not get past it.

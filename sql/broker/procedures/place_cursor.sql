@@ -28,7 +28,8 @@ BEGIN
     END IF;
     UPDATE queen.cursors c
     SET committed = CASE WHEN v_at IS NULL THEN v_partition.last_offset ELSE greatest(v_at, v_partition.log_start) - 1 END,
-        batch_end = NULL, lease_id = NULL, lease_expires_at = NULL, lease_leap_at = NULL, lease_leap_end = NULL, completed_lease_id = NULL, head_offset = NULL,
+        batch_end = NULL, lease_id = NULL, lease_expires_at = NULL, leased_at = NULL, lease_leap_at = NULL, lease_leap_end = NULL,
+        completed_lease_id = NULL, head_offset = NULL,
         retry_count = 0, attempt = 0, alone = 0, delivered_end = NULL, not_before = NULL
     WHERE c.subscription_id = p_subscription AND c.partition_id = p_partition;
     RETURN true;

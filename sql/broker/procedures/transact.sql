@@ -25,7 +25,7 @@ CREATE OR REPLACE FUNCTION queen.transact(
     p_ack_groups text[], p_ack_partitions uuid[], p_ack_leases uuid[], p_ack_counts integer[], p_ack_hashes uuid[],
     p_ack_signals smallint[], p_ack_offsets bigint[], p_span_committed bigint[], p_span_ends bigint[],
     p_dead_offsets bigint[], p_dead_message_ids uuid[], p_dead_created timestamptz[], p_dead_transactions text[],
-    p_dead_payloads bytea[], p_dead_reasons text[], p_accepted uuid[], p_clock_floor timestamptz DEFAULT NULL)
+    p_dead_payloads bytea[], p_dead_reasons text[], p_accepted uuid[], p_clock_floor timestamptz DEFAULT NULL, p_clock_settled boolean DEFAULT false)
 RETURNS TABLE (part smallint, outcome smallint, place integer, partition_id bigint, base_offset bigint, created_at timestamptz,
                duplicate_positions integer[], duplicate_offsets bigint[], item_outcomes smallint[], lease_released boolean,
                dead_lettered boolean, subscription_id bigint, committed_offset bigint, span_end bigint, needed_offset bigint,
@@ -58,7 +58,8 @@ BEGIN
                        a.committed_offset, a.span_end, a.needed_offset
                 FROM queen.ack(p_tenant, NULL, p_clock_cap, p_ack_partitions, p_ack_leases, p_ack_counts, p_ack_hashes, p_ack_signals,
                     p_ack_offsets, p_span_committed, p_span_ends, p_dead_offsets, p_dead_message_ids, p_dead_created, p_dead_transactions,
-                    p_dead_payloads, p_dead_reasons, p_ack_groups, p_accepted, p_clock_floor) a
+                    p_dead_payloads, p_dead_reasons, p_ack_groups, p_accepted, p_clock_floor,
+                    p_clock_settled) a
             LOOP
                 RETURN NEXT;
                 IF outcome <> 0 OR item_outcomes && ARRAY[3, 4]::smallint[] THEN

@@ -102,6 +102,7 @@ func (c *Committer) Complete(ctx context.Context, tenant uuid.UUID, completions 
 // Claimed is the answer to a claim.
 type Claimed struct {
 	group.ClaimResult           // its clock is what the verdicts took for the time
+	Settled           bool      // as in group.Bounds
 	Received          time.Time // own time
 }
 
@@ -124,8 +125,8 @@ func (c *Committer) Claim(ctx context.Context, tenant uuid.UUID, req *group.Clai
 	if a.err != nil {
 		return Claimed{}, a.err
 	}
-	out := Claimed{ClaimResult: a.result, Received: a.received}
-	out.Clock = a.clock.Clamp(out.Clock)
+	out := Claimed{ClaimResult: a.result, Settled: a.clock.Settled, Received: a.received}
+	out.Clock = a.clock.Now(out.Clock)
 	return out, nil
 }
 

@@ -75,7 +75,7 @@ type Clock struct {
 
 	mu      sync.Mutex
 	trusted pair
-	first   time.Time // own time of the first reading
+	settled time.Time // own time from which on there was nothing but the pair: of the first reading, or the end of a leap
 	leapt   pair      // the clock as it stands since the leap that is being kept out
 	since   time.Time // own time at which that leap was seen; zero: none
 	longest time.Duration
@@ -87,9 +87,9 @@ func NewClock(onLeap func(Leap)) *Clock {
 	return &Clock{onLeap: onLeap}
 }
 
-// Bounds are the times between which the database can honestly show its own now. There is no cap before the first reading,
-// and no floor until this clock has been watched for as long as a lease lasts: the first reading may be of a clock that has
-// leapt ahead, and if that returns, a floor would end the leases of others.
+// Bounds are the times between which the database can honestly show its own now; none before the first reading. They are
+// settled when the pair has stood for as long as a lease lasts, from that reading or from the end of the last leap: until
+// then others may have taken another time for right, and what they have leased is not judged by ours.
 func (c *Clock) Bounds() group.Bounds {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,11 +97,7 @@ func (c *Clock) Bounds() group.Bounds {
 		return group.Bounds{}
 	}
 	now := c.trusted.at(time.Now())
-	bounds := group.Bounds{Cap: now.high.Add(tolerance)}
-	if now.own.Sub(c.first) >= c.hold() {
-		bounds.Floor = now.low
-	}
-	return bounds
+	return group.Bounds{Floor: now.low, Cap: now.high.Add(tolerance), Settled: c.since.IsZero() && now.own.Sub(c.settled) >= c.hold()}
 }
 
 // Observe takes a reading of the database's clock made between two moments of our own.
@@ -119,7 +115,7 @@ func (c *Clock) observe(seen pair, reading time.Time) (Leap, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.trusted.own.IsZero() {
-		c.trusted, c.first = seen, seen.own
+		c.trusted, c.settled = seen, seen.own
 		return Leap{}, false
 	}
 	if seen.own.Before(c.trusted.own) {
@@ -127,7 +123,8 @@ func (c *Clock) observe(seen pair, reading time.Time) (Leap, bool) {
 	}
 	off := seen.off(c.trusted.at(seen.own))
 	if off.Abs() <= tolerance {
-		c.trusted, c.since = c.trusted.at(seen.own).narrow(seen), time.Time{}
+		c.trusted = c.trusted.at(seen.own).narrow(seen)
+		c.end(seen.own)
 		return Leap{}, false
 	}
 	if c.since.IsZero() || seen.off(c.leapt.at(seen.own)).Abs() > tolerance {
@@ -138,8 +135,16 @@ func (c *Clock) observe(seen pair, reading time.Time) (Leap, bool) {
 	if seen.own.Sub(c.since) < c.hold() {
 		return Leap{}, false
 	}
-	c.trusted, c.since = c.leapt, time.Time{}
+	c.trusted = c.leapt
+	c.end(seen.own)
 	return Leap{By: off, Reading: reading, Accepted: true}, true
+}
+
+// end ends the leap that is being kept out, if there is one.
+func (c *Clock) end(own time.Time) {
+	if !c.since.IsZero() {
+		c.since, c.settled = time.Time{}, own
+	}
 }
 
 // Granted tells the clock how long a lease lasts that was seen, ours or another's.

@@ -167,20 +167,35 @@ func TestClock_FloorGoesOnWhenTheClockFalls(t *testing.T) {
 	})
 }
 
-func TestClock_NoFloorBeforeALeaseHasPassed(t *testing.T) {
+func TestClock_SettledWhenALeaseHasPassedWithoutALeap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDatabase()
-		d.read(0, 0)
+		settles := func(since string) {
+			t.Helper()
+			d.read(0, 0)
+			time.Sleep(time.Minute - time.Nanosecond)
+			if d.clock.Bounds().Settled {
+				t.Errorf("settled too early after %s", since)
+			}
+			time.Sleep(time.Nanosecond)
+			if !d.clock.Bounds().Settled {
+				t.Errorf("not settled after %s", since)
+			}
+		}
 		d.clock.Granted(time.Minute)
-		time.Sleep(time.Minute - 1)
-		if got := d.clock.Bounds().Floor; !got.IsZero() {
-			t.Errorf("floor %v", got)
+		settles("the first reading")
+		d.offset += time.Hour
+		d.read(0, 0)
+		if d.clock.Bounds().Settled {
+			t.Error("settled in a leap")
 		}
-		time.Sleep(1)
-		if got := d.clock.Bounds().Floor; got.IsZero() {
-			t.Error("no floor")
-		}
+		d.offset -= time.Hour
+		settles("a return")
+		d.offset -= time.Hour
+		d.read(0, 0)
+		time.Sleep(time.Minute)
+		settles("what was believed")
 	})
 }
 

@@ -59,11 +59,11 @@ func (c *call) claim(ctx context.Context, subscription group.Ref, partitions []i
 		if claim.Verdict == group.Took {
 			c.claimed = append(c.claimed, claim.PartitionID)
 		}
-		leased := claim.Verdict == group.Took && !c.req.Query.AutoAck
-		if leased || claim.Verdict == group.Leased {
+		if claim.Verdict == group.Leased && result.Settled { // or else nobody knows by which time it was given
 			c.o.Clock.Granted(claim.Until.Sub(result.Clock))
 		}
-		if leased {
+		if claim.Verdict == group.Took && !c.req.Query.AutoAck {
+			c.o.Clock.Granted(claim.Until.Sub(result.Clock))
 			c.keys = append(c.keys, group.LeaseKey{Partition: claim.PartitionID, Subscription: subscription.ID})
 			if expires := result.Received.Add(claim.Until.Sub(result.Clock)); expires.After(c.expires) {
 				c.expires = expires

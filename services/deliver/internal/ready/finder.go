@@ -145,7 +145,7 @@ func (f *finder) call(ctx context.Context, batch []*question, limit int) {
 	if err == nil {
 		from = f.see(snapshot, asked)
 	}
-	clock := bounds.Clamp(snapshot.Clock)
+	clock := bounds.Now(snapshot.Clock)
 	for i, q := range batch {
 		q.asked, q.clock, q.from, q.err = asked, clock, from, err
 		if err == nil {

@@ -14,11 +14,11 @@ import (
 )
 
 // What is promised while the database's clock is moved (docs/reliability.md): a lease may end half a second early, which is
-// by how much the guard of deliver trusts a clock that differs from its own, and last for as long as the clock was set
-// back.
+// by how much the guard of deliver trusts a clock that differs from its own, and lasts for a while longer when the clock moves
+// again before deliver has made up its mind about the move before.
 const (
 	clockEarly = 520 * time.Millisecond
-	clockLate  = 11 * time.Minute
+	clockLate  = 10 * time.Second
 )
 
 // judge looks at everything.

@@ -9,8 +9,13 @@ import (
 	"queen.internal/test/chaos/internal/stand"
 )
 
-// leap is how far the clock goes.
-const leap = 300 * time.Second
+const (
+	// leap is how far the clock goes.
+	leap = 300 * time.Second
+
+	// settling is longer than any lease of the workloads. What is promised of leases holds for leaps that are as far apart.
+	settling = 6 * time.Second
+)
 
 // swing moves the database's clock there and back.
 var swing = Fault{
@@ -51,7 +56,11 @@ var clock = Fault{
 				met, err := leased(ctx, s)
 				return met, errors.Join(err, s.SetClock(by))
 			},
-			Heal: func(context.Context) error { return s.SetClock(0) },
+			Heal: func(ctx context.Context) error {
+				err := s.SetClock(0)
+				wait(ctx, settling)
+				return err
+			},
 		}
 	},
 }
