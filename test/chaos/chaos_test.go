@@ -27,7 +27,7 @@ var (
 var tier = []struct{ workloads, faults string }{
 	{"log,queue", "kill,database"},
 	{"queue,dedup", "cut"},
-	{"log,dedup", "kill,disk"},
+	{"log,dedup", "kill,disk,lock"},
 	{"queue", "pause,swing"},
 	{"log,queue,dedup", "database,delay,cut"},
 	{"dedup,log", "torn,kill,cut"},
