@@ -13,6 +13,20 @@ type settings struct {
 	config.Logging
 	config.Profiling
 	config.Auth
+	Jobs
+}
+
+// Jobs are the settings of what the maintainer does from time to time.
+type Jobs struct {
+	ServerID       string     `ignored:"true" chain:"QUEEN_SERVER_ID,HOSTNAME"`
+	RetentionBatch config.Int `envconfig:"RETENTION_BATCH_SIZE" floor:"1"` // rows a step
+}
+
+// Block is the line of these settings.
+func (j Jobs) Block() config.Block {
+	return config.Block{Name: "jobs", Attrs: []slog.Attr{
+		slog.String("server_id", j.ServerID), slog.Int64("retention_batch_size", int64(j.RetentionBatch)),
+	}}
 }
 
 // defaultPool is enough for one task at work, its fence and a probe.
@@ -25,6 +39,7 @@ func defaults() settings {
 		Postgres: config.NewPostgres(defaultPool),
 		Logging:  config.NewLogging(),
 		Auth:     config.NewAuth(),
+		Jobs:     Jobs{RetentionBatch: 1000},
 	}
 }
 
@@ -37,6 +52,7 @@ func (s *settings) blocks(version string) []config.Block {
 		}},
 		s.Postgres.Block(),
 		s.Auth.Block(),
+		s.Jobs.Block(),
 		s.Logging.Block(),
 		s.Profiling.Block(),
 	}

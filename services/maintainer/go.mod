@@ -3,6 +3,7 @@ module queen.internal/services/maintainer
 go 1.26.0
 
 require (
+	github.com/prometheus/client_golang v1.25.0
 	golang.org/x/sync v0.25.0
 	queen.internal/pkg v0.0.0
 )
@@ -37,7 +38,6 @@ require (
 	github.com/modern-go/reflect2 v1.0.2 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pelletier/go-toml/v2 v2.2.4 // indirect
-	github.com/prometheus/client_golang v1.25.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect

@@ -19,11 +19,15 @@ import (
 	"queen.internal/pkg/pg"
 	"queen.internal/pkg/route"
 	"queen.internal/pkg/schema"
+	"queen.internal/pkg/store/task"
+	"queen.internal/services/maintainer/internal/claim"
+	"queen.internal/services/maintainer/internal/tasks"
 )
 
-// run is the service. So far there is no task to work, so it is its frame: the pool, the schema and the probes.
+// run is the service.
 //
-//	httpd: probes, metrics --> schema keeper --> pool --> PostgreSQL
+//	claim: one goroutine a task --> sweep --> store/{task,retention} --+--> pool --> PostgreSQL
+//	httpd: probes, metrics --> schema keeper --------------------------+
 func run(ctx context.Context, env daemon.Env) error {
 	s := defaults()
 	if err := config.Load(&s); err != nil {
@@ -43,8 +47,11 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 		return err
 	}
 	ping := func(ctx context.Context) error { return schema.Public(pg.Ping(ctx, pool)) }
+	measured := metrics.New(env.Service, env.Version)
+	worker := workerOf(env, s, pool)
+	worker.Meter = claim.NewMeter(measured.Registerer())
 	server, err := httpd.New(httpd.Options{
-		Role: route.Maintainer, Logger: env.Logger, Metrics: metrics.New(env.Service, env.Version),
+		Role: route.Maintainer, Logger: env.Logger, Metrics: measured,
 		Health: health.New(health.Options{Version: env.Version, Ping: ping, Ready: []health.Check{
 			{Name: "postgresql", Func: ping},
 			{Name: "schema", Func: func(context.Context) error { return schema.Public(keeper.Ready()) }},
@@ -60,6 +67,14 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	group := daemon.Group{Logger: env.Logger}
 	group.Add(daemon.Component{Name: "pool", Stop: func(context.Context) error { pool.Close(); return nil }})
 	group.Add(daemon.Component{Name: "schema", Run: keeper.Run})
+	group.Add(daemon.Component{Name: "tasks", Run: func(ctx context.Context) error {
+		select {
+		case <-keeper.Current():
+			return worker.Run(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}})
 	group.Add(daemon.Component{
 		Name: "http",
 		Start: func(ctx context.Context) error {
@@ -74,6 +89,13 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 		Run: server.Run,
 	})
 	return group.Run(ctx)
+}
+
+// workerOf is what works the tasks.
+func workerOf(env daemon.Env, s settings, pool *pg.Pool) *claim.Worker {
+	return &claim.Worker{
+		Store: task.New(pool), Holder: s.ServerID, Logger: env.Logger, Tasks: tasks.List(pool, tasks.Options{Batch: int(s.RetentionBatch)}),
+	}
 }
 
 // open makes the pool, which the caller closes, and the schema's keeper. Nothing connects yet.
@@ -114,8 +136,34 @@ func once(ctx context.Context, env daemon.Env, s settings) error {
 	if err := current(ctx, keeper); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(env.Stdout, "0 tasks due")
-	return err
+	return workOnce(ctx, env, workerOf(env, s, pool))
+}
+
+// workOnce prints a line for each task that was due, and a last one that counts them. The error is that of the first task
+// that failed; what another maintainer works at this moment is not due.
+func workOnce(ctx context.Context, env daemon.Env, worker *claim.Worker) error {
+	due, failed := 0, 0
+	var printing error
+	failure := worker.Once(ctx, func(name string, o claim.Outcome, err error) {
+		due++
+		line := name + ":"
+		for _, a := range o.Told {
+			line += " " + a.String()
+		}
+		if err != nil {
+			failed++
+			line += " failed: " + pg.Reason(err)
+		} else {
+			line += " done"
+		}
+		_, wrote := fmt.Fprintln(env.Stdout, line)
+		printing = errors.Join(printing, wrote)
+	})
+	_, wrote := fmt.Fprintf(env.Stdout, "%d tasks due, %d failed\n", due, failed)
+	if failure != nil {
+		return fmt.Errorf("%d of %d tasks failed: %s", failed, due, pg.Reason(failure))
+	}
+	return errors.Join(printing, wrote)
 }
 
 // current waits for the schema.

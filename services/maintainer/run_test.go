@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -186,10 +187,28 @@ func TestServe(t *testing.T) {
 func TestOnce(t *testing.T) {
 	t.Parallel()
 
-	t.Run("says what was due, also on an empty database", func(t *testing.T) {
+	t.Run("says what was due, also on an empty database, and works it once a period", func(t *testing.T) {
 		t.Parallel()
+		s := at(pgtest.Empty(t).Config)
+		due := len(workerOf(testEnv(t, io.Discard), s, nil).Tasks)
+		for _, n := range []int{due, 0} {
+			var out bytes.Buffer
+			err := once(t.Context(), testEnv(t, &out), s)
+			if err != nil || strings.Count(out.String(), " done\n") != n || !strings.HasSuffix(out.String(), fmt.Sprintf("%d tasks due, 0 failed\n", n)) {
+				t.Errorf("prints %q, ends with %v, want %d tasks", out.String(), err, n)
+			}
+		}
+	})
+
+	t.Run("a task that fails is named and ends it with an error", func(t *testing.T) {
+		t.Parallel()
+		database := pgtest.New(t)
+		if _, err := database.Pool.Exec(t.Context(), `ALTER TABLE queen.transactions RENAME TO elsewhere`); err != nil {
+			t.Fatal(err)
+		}
 		var out bytes.Buffer
-		if err := once(t.Context(), testEnv(t, &out), at(pgtest.Empty(t).Config)); err != nil || out.String() != "0 tasks due\n" {
+		err := once(t.Context(), testEnv(t, &out), at(database.Config))
+		if err == nil || !strings.Contains(out.String(), "transactions: failed: ") || !strings.Contains(out.String(), " 1 failed\n") {
 			t.Errorf("prints %q, ends with %v", out.String(), err)
 		}
 	})

@@ -17,7 +17,9 @@ import (
 	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/store/log"
+	"queen.internal/pkg/store/retention"
 	"queen.internal/pkg/store/state"
+	"queen.internal/pkg/store/task"
 )
 
 const (
@@ -38,7 +40,7 @@ func TestProceduresOnOverlappingSetsDoNotDeadlock(t *testing.T) {
 	}
 	h := &hammer{
 		T: t, pool: pool, log: log.New(pool), group: group.New(pool).SeedBy(2), admin: admin.New(pool), dead: deadletter.New(pool),
-		state: state.New(pool),
+		state: state.New(pool), tasks: task.New(pool), trim: retention.New(pool),
 		calls: make(map[string]int),
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,7 +16,9 @@ import (
 	"queen.internal/pkg/store/deadletter"
 	"queen.internal/pkg/store/group"
 	"queen.internal/pkg/store/log"
+	"queen.internal/pkg/store/retention"
 	"queen.internal/pkg/store/state"
+	"queen.internal/pkg/store/task"
 )
 
 const (
@@ -38,6 +40,8 @@ type hammer struct {
 	admin *admin.Store
 	dead  *deadletter.Store
 	state *state.Store
+	tasks *task.Store
+	trim  *retention.Store
 
 	mu    sync.Mutex
 	held  []held // newest last
@@ -134,6 +138,7 @@ var steps = []struct {
 	{"depth", 1, worker.depth},
 	{"pause", 1, worker.pause},
 	{"replay", 3, worker.replay},
+	{"maintain", 4, worker.maintain},
 }
 
 // any is one of the steps, by weight.
