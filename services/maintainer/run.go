@@ -21,13 +21,14 @@ import (
 	"queen.internal/pkg/schema"
 	"queen.internal/pkg/store/task"
 	"queen.internal/services/maintainer/internal/claim"
+	cycle "queen.internal/services/maintainer/internal/retention"
 	"queen.internal/services/maintainer/internal/tasks"
 )
 
 // run is the service.
 //
-//	claim: one goroutine a task --> sweep --> store/{task,retention} --+--> pool --> PostgreSQL
-//	httpd: probes, metrics --> schema keeper --------------------------+
+//	claim: one goroutine a task --> retention, sweep --> store/{task,retention} --+--> pool --> PostgreSQL
+//	httpd: probes, metrics --> schema keeper -------------------------------------+
 func run(ctx context.Context, env daemon.Env) error {
 	s := defaults()
 	if err := config.Load(&s); err != nil {
@@ -48,7 +49,7 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 	}
 	ping := func(ctx context.Context) error { return schema.Public(pg.Ping(ctx, pool)) }
 	measured := metrics.New(env.Service, env.Version)
-	worker := workerOf(env, s, pool)
+	worker := workerOf(env, s, pool, cycle.NewMeter(measured.Registerer()))
 	worker.Meter = claim.NewMeter(measured.Registerer())
 	server, err := httpd.New(httpd.Options{
 		Role: route.Maintainer, Logger: env.Logger, Metrics: measured,
@@ -92,16 +93,17 @@ func serve(ctx context.Context, env daemon.Env, s settings, listening func(url s
 }
 
 // workerOf is what works the tasks.
-func workerOf(env daemon.Env, s settings, pool *pg.Pool) *claim.Worker {
-	return &claim.Worker{
-		Store: task.New(pool), Holder: s.ServerID, Logger: env.Logger, Tasks: tasks.List(pool, tasks.Options{Batch: int(s.RetentionBatch)}),
-	}
+func workerOf(env daemon.Env, s settings, pool *pg.Pool, meter *cycle.Meter) *claim.Worker {
+	o := s.options()
+	o.Meter = meter
+	return &claim.Worker{Store: task.New(pool), Holder: s.ServerID, Logger: env.Logger, Tasks: tasks.List(pool, o)}
 }
 
 // open makes the pool, which the caller closes, and the schema's keeper. Nothing connects yet.
 func open(ctx context.Context, env daemon.Env, s settings) (*pg.Pool, *schema.Keeper, error) {
 	pool, err := pg.Open(ctx, pg.FromSettings(s.Postgres), pg.Options{
 		Name: "queen-" + env.Service, Logger: logging.For(env.Logger, "postgres"),
+		Size: max(int(s.PoolSize), int(s.Parallelism)+2), // each worker, another task, and a probe
 	})
 	if err != nil {
 		return nil, nil, err
@@ -136,7 +138,7 @@ func once(ctx context.Context, env daemon.Env, s settings) error {
 	if err := current(ctx, keeper); err != nil {
 		return err
 	}
-	return workOnce(ctx, env, workerOf(env, s, pool))
+	return workOnce(ctx, env, workerOf(env, s, pool, nil))
 }
 
 // workOnce prints a line for each task that was due, and a last one that counts them. The error is that of the first task

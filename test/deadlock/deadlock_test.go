@@ -132,7 +132,7 @@ func (h *hammer) sound() {
 	var gaps, beyond, spans int
 	if err := h.pool.QueryRow(h.Context(), `SELECT
 		(SELECT count(*) FROM (SELECT base_offset, lag(end_offset, 1, -1::bigint) OVER (PARTITION BY partition_id ORDER BY base_offset) AS before
-			FROM queen.segments) s WHERE s.base_offset <> s.before + 1),
+			FROM queen.segments) s WHERE s.base_offset <> s.before + 1 AND s.before >= 0),
 		(SELECT count(*) FROM queen.cursors c JOIN queen.partitions p ON p.id = c.partition_id WHERE greatest(c.committed, c.batch_end) > p.last_offset),
 		(SELECT count(*) FROM queen.cursors c WHERE (c.lease_id IS NULL) <> (c.batch_end IS NULL))`).Scan(&gaps, &beyond, &spans); err != nil {
 		h.Fatal(err)

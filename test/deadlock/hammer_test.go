@@ -138,7 +138,8 @@ var steps = []struct {
 	{"depth", 1, worker.depth},
 	{"pause", 1, worker.pause},
 	{"replay", 3, worker.replay},
-	{"maintain", 4, worker.maintain},
+	{"maintain", 8, worker.maintain},
+	{"age", 3, worker.age},
 }
 
 // any is one of the steps, by weight.

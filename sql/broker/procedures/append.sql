@@ -16,7 +16,7 @@
 --            4 found       the tag is there already: first offset and time of that earlier append
 --            5 must seal   the queue has encryption on and a segment is not sealed; nothing written. Who does not know it
 --                          gets 3, looks the partition up some more times and fails
--- Locks:   partition rows FOR NO KEY UPDATE by ascending id, held to the end. Offsets, duplicates and the clock are read
+-- Locks:   partition rows FOR NO KEY UPDATE by ascending id, and those of note_retained, held to the end. Offsets, duplicates and the clock are read
 --          by statements after the locking one, so their snapshots include every earlier append of these partitions. The
 --          queue's options are read by the statement that writes: what was answered before it began is heeded.
 DROP FUNCTION IF EXISTS queen.append(bigint[], uuid[], bigint[], integer[], integer[], smallint[], bytea[], uuid[], boolean, boolean);
@@ -32,6 +32,7 @@ RETURNS TABLE (partition_id bigint, verdict smallint, base_offset bigint, create
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     v_locked   bigint[];
+    v_woken    boolean;           -- one of them was empty or has been quiet: see queen.retained
     v_answered bigint[] := '{}';  -- found by their tags, or holding duplicates: nothing is written to them
     v_now      timestamptz;
 BEGIN
@@ -40,16 +41,21 @@ BEGIN
     END IF;
 
     IF p_wait THEN
-        SELECT array_agg(l.id) INTO v_locked FROM (
-            SELECT p.id FROM queen.partitions p WHERE p.id = ANY (p_partitions) AND p.uid = ANY (p_uids) ORDER BY p.id FOR NO KEY UPDATE) l;
+        SELECT array_agg(l.id), bool_or(l.woken) INTO v_locked, v_woken FROM (
+            SELECT p.id, p.log_start > p.last_offset OR p.last_created_at < now() - interval '10 min' AS woken
+            FROM queen.partitions p WHERE p.id = ANY (p_partitions) AND p.uid = ANY (p_uids) ORDER BY p.id FOR NO KEY UPDATE) l;
     ELSE
-        SELECT array_agg(l.id) INTO v_locked FROM (
-            SELECT p.id FROM queen.partitions p WHERE p.id = ANY (p_partitions) AND p.uid = ANY (p_uids) ORDER BY p.id FOR NO KEY UPDATE SKIP LOCKED) l;
+        SELECT array_agg(l.id), bool_or(l.woken) INTO v_locked, v_woken FROM (
+            SELECT p.id, p.log_start > p.last_offset OR p.last_created_at < now() - interval '10 min' AS woken
+            FROM queen.partitions p WHERE p.id = ANY (p_partitions) AND p.uid = ANY (p_uids) ORDER BY p.id FOR NO KEY UPDATE SKIP LOCKED) l;
     END IF;
     IF v_locked IS NULL THEN
         RETURN;
     END IF;
     v_now := clock_timestamp();
+    IF v_woken THEN
+        PERFORM queen.note_retained(v_locked, v_now);
+    END IF;
 
     IF p_check_tags THEN
         -- Hashes and segments are removed on clocks of their own, so either may be what is left of the earlier attempt.
