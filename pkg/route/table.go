@@ -72,6 +72,7 @@ var Table = []Row{
 
 	{"message_list", "GET", "/api/v1/messages", Console, ReadOnly, true, ClassManage},
 	{"message_get", "GET", "/api/v1/messages/:partitionId/:transactionId", Console, ReadOnly, true, ClassManage},
+	{"retention", "GET", "/api/v1/analytics/retention", Console, ReadOnly, true, ClassManage},
 	{"dlq_list", "GET", "/api/v1/dlq", Console, ReadOnly, true, ClassManage},
 	{"dlq_purge", "DELETE", "/api/v1/dlq", Deliver, Admin, true, ClassManage},
 	{"message_retry", "POST", "/api/v1/messages/:partitionId/:transactionId/retry", Ingest, ReadWrite, true, ClassManage},

@@ -116,7 +116,7 @@ func (p *parts) server(env daemon.Env, s *settings) (*httpd.Server, error) {
 	found := &messages.Reader{
 		Inspect: inspect.New(p.reads), Log: log.New(p.reads), DeadLetters: letters, Queues: admin.New(p.reads), Keys: p.keys,
 	}
-	api := &httpapi.API{DeadLetters: letters, Messages: found, Keys: p.keys, Timeout: readTimeout}
+	api := &httpapi.API{DeadLetters: letters, Messages: found, Inspect: inspect.New(p.reads), Keys: p.keys, Timeout: readTimeout}
 	return httpd.New(httpd.Options{
 		Role: route.Console, Logger: env.Logger, Metrics: metrics.New(env.Service, env.Version),
 		Health: health.New(health.Options{Version: env.Version, Ping: ping, Ready: []health.Check{

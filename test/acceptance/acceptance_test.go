@@ -23,16 +23,13 @@ type entry struct {
 // lines are all that are tested.
 var lines = slices.Concat(
 	queueLines, pushLines, specialPushLines, popLines, partitionLines, groupLines, subscriptionLines, ackLines, retryLines,
-	deadLetterLines, transactionLines, consumerLines, loadLines, messageLines,
+	deadLetterLines, transactionLines, consumerLines, loadLines, messageLines, retentionLines,
 )
 
 // waiting are the lines that are not tested yet, each with the part of the product that brings it.
 var waiting = map[int]string{
 	41: "the queue listing",
-	77: "retention",
 	97: "traces",
-	98: "retention",
-	99: "retention",
 }
 
 // alone are the lines that stop everybody else on their cell, so that each has one of its own.

@@ -42,6 +42,7 @@ var tenancyCases = map[string]func(*crossing){
 	"transaction": crossTransaction,
 
 	"queue_delete":   crossQueueDelete,
+	"retention":      crossRetention,
 	"dlq_list":       crossDeadLetterList,
 	"dlq_purge":      crossDeadLetterPurge,
 	"message_delete": crossMessageDelete,

@@ -10,9 +10,9 @@ BEGIN
     IF NOT queen.holds_task(p_task, p_fence) THEN
         RETURN;
     END IF;
-    DELETE FROM queen.retention_history h WHERE (h.minute, h.queue_id) IN (
-        SELECT o.minute, o.queue_id FROM queen.retention_history o
-        WHERE o.minute < clock_timestamp() - p_seconds * interval '1 s' ORDER BY o.minute, o.queue_id LIMIT p_limit);
+    DELETE FROM queen.retention_history h WHERE (h.queue_id, h.minute) IN (
+        SELECT o.queue_id, o.minute FROM queen.retention_history o
+        WHERE o.minute < clock_timestamp() - p_seconds * interval '1 s' ORDER BY o.minute LIMIT p_limit);
     GET DIAGNOSTICS removed = ROW_COUNT;
     RETURN NEXT;
 END

@@ -33,16 +33,19 @@ CREATE INDEX IF NOT EXISTS retained_held_idx ON queen.retained (queue_id, held_s
 
 -- What was removed, by queue and minute. Only the holder of the task writes here.
 CREATE TABLE IF NOT EXISTS queen.retention_history (
-    minute      timestamptz NOT NULL,
     queue_id    bigint NOT NULL,
+    minute      timestamptz NOT NULL,
     aged        bigint NOT NULL, -- messages, by retentionSeconds
     completed   bigint NOT NULL, -- by completedRetentionSeconds
     evicted     bigint NOT NULL, -- by maxWaitTimeSeconds
     unread      bigint NOT NULL, -- of aged and evicted: a group, or everybody, had still to consume them
     partitions  bigint NOT NULL, -- idle ones
     steps       bigint NOT NULL,
-    CONSTRAINT retention_history_minute_queue_id_pkey PRIMARY KEY (minute, queue_id)
+    CONSTRAINT retention_history_queue_id_minute_pkey PRIMARY KEY (queue_id, minute)
 ) WITH (fillfactor = 70);
+
+-- What is too old goes whatever queue it is of.
+CREATE INDEX IF NOT EXISTS retention_history_minute_idx ON queen.retention_history (minute);
 
 -- When all that a deleted queue had is gone. The row itself stays: a spool may still bring messages of the queue.
 --

@@ -8,6 +8,7 @@ import (
 
 	"queen.internal/pkg/seal"
 	"queen.internal/pkg/store/deadletter"
+	"queen.internal/pkg/store/inspect"
 	"queen.internal/services/console/internal/messages"
 )
 
@@ -15,6 +16,7 @@ import (
 type API struct {
 	DeadLetters *deadletter.Store
 	Messages    *messages.Reader
+	Inspect     *inspect.Store
 	Keys        *seal.Keys    // open what was sealed; nil: nothing
 	Timeout     time.Duration // of all reads of one request
 }
@@ -25,6 +27,7 @@ func (a *API) Handlers() map[string]gin.HandlerFunc {
 		"dlq_list":     a.listDeadLetters,
 		"message_list": a.listMessages,
 		"message_get":  a.showMessage,
+		"retention":    a.retention,
 	}
 }
 
