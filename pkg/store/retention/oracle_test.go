@@ -39,7 +39,6 @@ func (h *history) expected() []int64 {
 		groups := h.standings(p.ID)
 		for _, s := range h.pieces(p.ID, starts[i]) {
 			free, consumed := true, len(groups) > 0
-			unread := s.end + 1 - s.base
 			floor := int64(0)
 			for j, g := range groups {
 				free = free && (!g.leased || g.committed >= s.end)
@@ -48,7 +47,7 @@ func (h *history) expected() []int64 {
 					floor = g.committed + 1
 				}
 			}
-			unread = s.end + 1 - max(s.base, min(floor, s.end+1))
+			unread := s.end + 1 - max(s.base, min(floor, s.end+1))
 			past := func(hours int) bool { return hours > 0 && s.age > float64(hours)-0.5 }
 			n := s.end + 1 - s.base
 			if past(h.rules.completed) && consumed {
