@@ -149,25 +149,35 @@ func (h *history) decideAll(operations []operation, required []*lease) (outcomes
 		}
 		spreadDead(decided, p, outcomes, operations)
 	}
-	seen := make(map[string]bool)
+	if reason == "" && h.repeats(operations) {
+		reason = "duplicate"
+	}
 	for _, o := range operations {
-		if o.group != "" {
-			continue
+		if o.group == "" && (reason == "" || h.exists(o.queue, o.into)) { // what is pushed to in vain may have been made all the same
+			h.provide(o.queue).provide(o.into)
 		}
-		if reason == "ack_rejected" && !h.exists(o.queue, o.into) {
-			continue // what is pushed to may have been made all the same
-		}
-		q := h.provide(o.queue)
-		p := q.provide(o.into)
-		if reason == "" && q.window > 0 && !seen[o.queue+o.into+o.key] && p.find(o.key, 0, len(p.messages)-1) >= 0 {
-			reason = "duplicate"
-		}
-		seen[o.queue+o.into+o.key] = true
 	}
 	if reason != "" {
 		undo()
 	}
 	return outcomes, reason
+}
+
+// repeats says whether a push of the transaction names a message that is there already.
+func (h *history) repeats(operations []operation) bool {
+	for _, o := range operations {
+		if o.group != "" {
+			continue
+		}
+		q := h.queue(o.queue)
+		if q == nil || q.window == 0 {
+			continue
+		}
+		if p := q.partition(o.into); p != nil && p.find(o.key, 0, len(p.messages)-1) >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // exists says whether a partition does, for the model or in the cell.
