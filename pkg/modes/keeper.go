@@ -188,6 +188,7 @@ func later(version int64) int64 { return max(version+1, time.Now().UnixMicro()) 
 
 // Run reads the rows now and then, writes what is not in them, and keeps the file, until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
+	k.connect(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	current := k.o.Current
@@ -209,6 +210,15 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		k.save()
 		timer.Reset(pause)
+	}
+}
+
+// connect has the connection made while the schema is still being looked at: to make one takes longer than to ask.
+func (k *Keeper) connect(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
+	defer cancel()
+	if err := pg.Ping(ctx, k.o.Pool); err != nil {
+		k.o.Logger.DebugContext(ctx, "connect to read the switches of the cell", "err", err)
 	}
 }
 
