@@ -1,6 +1,7 @@
 package history
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -38,12 +39,22 @@ func (r *Recorder) History() *History {
 	return &r.history
 }
 
-// Push notes a push. server is the process that was called, where that is known.
+// mayBeStored stands in the error of an item whose commit PostgreSQL did not confirm, and that could not be buffered either.
+const mayBeStored = "may be stored"
+
+// Push notes a push. server is the process that was called, where that is known. Items of which the answer says that nobody
+// knows are noted as one that was lost.
 func (r *Recorder) Push(call Call, server string, items []client.Item, results []client.PushResult) {
-	p := Push{Call: call, Server: server}
+	p, unsure := Push{Call: call, Server: server}, Push{Call: call}
+	unsure.Lost = true
 	for i, item := range items {
 		noted := PushItem{Partition: Partition{Queue: item.Queue, Name: item.Partition}, Key: item.TransactionID}
-		if !call.Lost {
+		switch {
+		case call.Lost:
+		case results[i].Status == client.Failed && strings.Contains(results[i].Error, mayBeStored):
+			unsure.Items = append(unsure.Items, noted)
+			continue
+		default:
 			noted.ID, noted.Status = results[i].MessageID, string(results[i].Status)
 		}
 		p.Items = append(p.Items, noted)
@@ -51,6 +62,9 @@ func (r *Recorder) Push(call Call, server string, items []client.Item, results [
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.Pushes = append(r.history.Pushes, p)
+	if len(unsure.Items) > 0 {
+		r.history.Pushes = append(r.history.Pushes, unsure)
+	}
 }
 
 // Pop notes a pop.
