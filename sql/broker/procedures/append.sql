@@ -16,9 +16,10 @@
 --            4 found       the tag is there already: first offset and time of that earlier append
 --            5 must seal   the queue has encryption on and a segment is not sealed; nothing written. Who does not know it
 --                          gets 3, looks the partition up some more times and fails
--- Locks:   partition rows FOR NO KEY UPDATE by ascending id, and those of note_retained, held to the end. Offsets, duplicates and the clock are read
---          by statements after the locking one, so their snapshots include every earlier append of these partitions. The
---          queue's options are read by the statement that writes: what was answered before it began is heeded.
+-- Locks:   partition rows FOR NO KEY UPDATE by ascending id, and those of note_retained, held to the end. Offsets, duplicates
+--          and the clock are read by statements after the locking one, so their snapshots include every earlier append of
+--          these partitions. The queue's options are read by the statement that writes: what was answered before it began is
+--          heeded.
 DROP FUNCTION IF EXISTS queen.append(bigint[], uuid[], bigint[], integer[], integer[], smallint[], bytea[], uuid[], boolean, boolean);
 DROP FUNCTION IF EXISTS queen.append(bigint[], uuid[], bigint[], integer[], integer[], smallint[], bytea[], uuid[], boolean, boolean,
     boolean[], bigint[], timestamptz[], bigint[], bigint[], bigint[]);

@@ -4,8 +4,8 @@
 --
 -- Callers: the retention store, for a task.
 -- Answer:  one row, how many were removed and whether the walk is at its end; none when the task has another holder.
--- Locks:   the task's row FOR NO KEY UPDATE, to note the position; partitions FOR UPDATE by ascending id, SKIP LOCKED, then their cursors and rows of queen.retained
---          and the history, held to the end. Everything is looked at again under the
+-- Locks:   the task's row FOR NO KEY UPDATE, to note the position; partitions FOR UPDATE by ascending id, SKIP LOCKED, then
+--          their cursors and rows of queen.retained and the history, held to the end. Everything is looked at again under the
 --          partition's lock. An append that waits for it finds the partition gone, and makes another with a higher number,
 --          which every group reads from its start. Kept are partitions with a segment, a dedup row, a dead letter, the
 --          note of a spool that is not at its end, or a lease that ended within the time or has not.
